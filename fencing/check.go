@@ -1,0 +1,146 @@
+package fencing
+
+import (
+	"fmt"
+	"time"
+)
+
+// Violation is a rule of safety that an action would break.
+type Violation struct {
+	// Rule is the rule's number in docs/safety.md.
+	Rule string
+	// Message says what is not as it must be.
+	Message string
+}
+
+// Error names the rule and what breaks it.
+func (v Violation) Error() string { return v.Rule + ": " + v.Message }
+
+// Check looks at an irrevocable action once more, just before it is carried out
+// (S4). It takes the case as it was stored and an observation whose Node, Lease
+// and, for ActionUntaint, Workloads were read from the API server itself, not
+// from a cache. Any violation forbids the action.
+//
+// It is written apart from Decide, and proves Off from the readings and not from
+// the streak that Decide kept, so that one mistake does not pass both.
+//
+//nolint:gocritic // by value on purpose, as Decide
+func Check(p Policy, c Case, o Observation, action ActionKind) []Violation {
+	k := &checker{p: p, c: c, o: o}
+	k.require(o.Node.Exists, "S4", "the Node does not exist")
+	k.require(c.NodeUID != "" && o.Node.UID == c.NodeUID, "S4", "the Node's UID is %q, the case is about %q", o.Node.UID, c.NodeUID)
+	switch action {
+	case ActionTaint:
+		k.checkTaint()
+	case ActionPowerOff:
+		k.checkPowerOff()
+	case ActionUntaint:
+		k.checkUntaint()
+	case ActionRead, ActionAlert:
+	default:
+		k.require(false, "S9", "no such action: %s", action)
+	}
+	return k.violations
+}
+
+type checker struct {
+	p          Policy
+	c          Case
+	o          Observation
+	violations []Violation
+}
+
+func (k *checker) require(ok bool, rule, format string, args ...any) {
+	if !ok {
+		k.violations = append(k.violations, Violation{rule, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (k *checker) checkTaint() {
+	k.require(k.p.Mode == Confirm || k.p.Mode == Fence, "S5", "mode %s does not permit to taint", k.p.Mode)
+	k.require(k.c.State == Tainting && !k.c.Taint.IntendedAt.IsZero(), "S9", "the intent to taint is not stored (state %s)", k.c.State)
+	k.requireSilent()
+	k.require(!k.o.Node.Taint.Present, "S10", "the node carries an out-of-service taint already")
+	k.requireProof()
+}
+
+// requireSilent: the node is not Ready and asks for nothing.
+func (k *checker) requireSilent() {
+	k.require(k.o.Node.NotReady(), "S4", "the node's Ready condition is %s", k.o.Node.Ready)
+	k.require(k.o.Node.Paused == "", "S5", "paused: %s", k.o.Node.Paused)
+	k.require(k.o.Lease.Exists, "S4", "the node's Lease does not exist")
+}
+
+// requireProof proves Off from the readings (S1, S2, S3, S4).
+func (k *checker) requireProof() {
+	run := k.offRun()
+	if len(run) == 0 {
+		k.require(false, "S1", "the newest reading is no clean Off of the right machine")
+		return
+	}
+	oldest, newest := run[0], run[len(run)-1]
+	k.require(len(run) >= k.p.Readings, "S1", "%d consecutive Off readings, %d are needed", len(run), k.p.Readings)
+	hold := k.p.Hold
+	if po := k.c.PowerOff; po.Attempts > 0 && !po.EndedAt.IsZero() && po.Failure.Kind == NoFailure && oldest.AskedAt.After(po.EndedAt) {
+		hold = k.p.HoldAfterPowerOff
+	}
+	span := newest.AskedAt.Sub(oldest.AnsweredAt)
+	k.require(span >= hold, "S1", "the Off readings span %s, %s are needed", span, hold)
+	age := k.o.Now.Sub(newest.AskedAt)
+	k.require(age >= 0 && age <= k.p.Freshness, "S1", "the newest reading is %s old, at most %s are allowed", age, k.p.Freshness)
+	k.require(k.o.Lease.RenewedAt.Equal(k.c.Streak.LeaseRenewedAt), "S4", "the Lease was renewed at %s, after the first Off reading", k.o.Lease.RenewedAt.UTC().Format(time.RFC3339))
+	k.require(k.o.Lease.SeenAt.Before(oldest.AnsweredAt), "S4", "the Lease's renewal was seen at %s, after the first Off reading", k.o.Lease.SeenAt.UTC().Format(time.RFC3339))
+}
+
+// offRun gives the readings at the end of the record that are clean answers of
+// Off, by one provider, of the right machine, with the same last reset.
+func (k *checker) offRun() []Evidence {
+	all := k.c.Readings
+	start := len(all)
+	for start > 0 {
+		e := all[start-1]
+		same := start == len(all) || e.Provider == all[start].Provider && e.Hints.LastReset.Equal(all[start].Hints.LastReset)
+		match, _ := k.o.Expected.Match(e.Identity)
+		right := match == IdentityProved || match == IdentityUnproved && k.p.AllowUnproved
+		if e.Power != Off || e.Failure.Kind != NoFailure || e.Hints.Conflict != "" || !right || !same {
+			break
+		}
+		start--
+	}
+	return all[start:]
+}
+
+func (k *checker) checkPowerOff() {
+	k.require(k.p.Mode == Fence, "S5", "mode %s does not permit to power off", k.p.Mode)
+	k.require(k.c.State == PoweringOffMachine && !k.c.PowerOff.IntendedAt.IsZero() && k.c.PowerOff.EndedAt.IsZero(), "S9", "the intent to power off is not stored (state %s)", k.c.State)
+	k.require(k.c.PowerOff.Attempts <= k.p.PowerOffAttempts, "S5", "attempt %d of %d", k.c.PowerOff.Attempts, k.p.PowerOffAttempts)
+	k.require(!k.o.Node.ControlPlane, "S7", "the machine runs the control plane")
+	k.require(!k.o.Node.Taint.Present, "S10", "the node carries an out-of-service taint already")
+	k.requireSilent()
+	k.require(k.o.Lease.Age(k.o.Now) >= k.p.SuspectAfter, "S5", "the Lease was renewed %s ago", k.o.Lease.Age(k.o.Now))
+	if len(k.c.Readings) == 0 {
+		k.require(false, "S5", "the machine was never read")
+		return
+	}
+	e := k.c.Readings[len(k.c.Readings)-1]
+	match, why := k.o.Expected.Match(e.Identity)
+	k.require(match == IdentityProved || match == IdentityUnproved && k.p.AllowUnproved, "S3", "%s", why)
+	k.require(!e.Failed(), "S5", "the newest reading failed: %s", e.Failure.Kind)
+}
+
+func (k *checker) checkUntaint() {
+	n := k.o.Node
+	k.require(!n.Taint.Present || n.Taint.Case == k.c.Name, "S10", "the taint is not this case's (mark %q)", n.Taint.Case)
+	if k.c.State == Distrusted {
+		return // S11: withdrawn at once, whatever else holds
+	}
+	k.require(k.c.State == Untainting && !k.c.Taint.UntaintIntendedAt.IsZero(), "S9", "the intent to untaint is not stored (state %s)", k.c.State)
+	k.require(n.Ready == ReadyTrue && !k.c.ReadySince.IsZero(), "S10", "the node's Ready condition is %s", n.Ready)
+	ready := k.o.Now.Sub(k.c.ReadySince)
+	if ready >= k.p.MaxWait {
+		return // overdue: a taint on a live node is itself dangerous
+	}
+	k.require(ready >= k.p.StableFor, "S10", "the node has been Ready for %s, %s are needed", ready, k.p.StableFor)
+	k.require(k.c.BootID != "" && n.BootID != "" && n.BootID != k.c.BootID, "S10", "the node's boot ID is %q, before it was %q", n.BootID, k.c.BootID)
+	k.require(k.o.Workloads.Gone(), "S10", "not everything has left: %d pods, %d volumes", len(k.o.Workloads.Leaving), len(k.o.Workloads.Attachments))
+}

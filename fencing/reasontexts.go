@@ -1,0 +1,68 @@
+package fencing
+
+const (
+	nothingToDo  = "Nothing needs to be done."
+	lookYourself = "Verify with your own eyes or another tool whether the machine is off. If it is, taint the node yourself: kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+)
+
+// texts are the words of every reason.
+var texts = map[Reason]Text{
+	ReasonUnaddressed:      {"It is not known how to ask the node's machine.", "Without an endpoint there is no evidence, and without evidence nothing is done.", "Correct the node's group, address or credentials in the configuration; nodefence check shows each node. " + lookYourself},
+	ReasonNoReading:        {"The machine has not answered yet.", "The first reading is under way.", nothingToDo},
+	ReasonStateUnknown:     {"The provider gives no power state that nodefence knows.", "An unknown word is never taken for off.", "See the raw answer in the case and report it if the device is right. " + lookYourself},
+	ReasonUnreachable:      {"The machine's provider cannot be reached.", "A BMC without power and a broken network look the same; neither is proof of off.", "Repair the path to the BMC, or its power. " + lookYourself},
+	ReasonUntrusted:        {"The provider's certificate is not trusted.", "An endpoint that cannot prove itself may be another machine.", "Set the provider's CA bundle or pin its fingerprint. " + lookYourself},
+	ReasonRefused:          {"The provider refuses the credentials.", "Readings go on slowly, so that the BMC does not lock the account.", "Correct the Secret or file that holds the credentials. " + lookYourself},
+	ReasonForbidden:        {"The account's privilege is not enough.", "The provider answers, but not to this account.", "Give the account the privilege that the provider's page names. " + lookYourself},
+	ReasonBusy:             {"The provider asks to come back later.", "A BMC that starts or has no session left says nothing about its machine.", "Wait; if it lasts, restart the BMC or close its sessions. " + lookYourself},
+	ReasonNotFound:         {"The provider knows no such machine.", "Not found may be the wrong account, region or chassis as well; it is never off.", "Correct the machine's address. " + lookYourself},
+	ReasonAmbiguous:        {"Several machines answer at the address, and none is proved to be the node's.", "Taking one of them would be a guess.", "Name the machine's system in the configuration. " + lookYourself},
+	ReasonMalformed:        {"The provider's answer is not what its protocol says.", "What is not understood is not believed.", "See the raw answer in the case; update the BMC's firmware or report it. " + lookYourself},
+	ReasonMisconfigured:    {"The provider's configuration or a Secret cannot be used.", "Without it there is no evidence.", "Correct what the message names. " + lookYourself},
+	ReasonProviderFailed:   {"The provider failed for a reason of its own.", "An error is never off.", "See the message; nodefence check repeats the reading. " + lookYourself},
+	ReasonWrongMachine:     {"Another machine answers at the address.", "Its power says nothing about the node's machine.", "Correct the address: it may have been taken over, or the board or cable changed. " + lookYourself},
+	ReasonIdentityUnproved: {"It cannot be proved that the machine is the node's.", "A default, shared or missing identifier proves nothing.", "Configure the machine's serial or UUID, or allow unproved identities for the group if its addresses are certain. " + lookYourself},
+	ReasonWitnessConflict:  {"Two witnesses of one provider disagree.", "While one of them says on, off is not proved.", "Look at the machine; restart the BMC if it is wrong. " + lookYourself},
+	ReasonSuspended:        {"The machine is suspended.", "It will resume with its old memory and its open files: that is not off.", "Resume it or power it off."},
+	ReasonTransitional:     {"The machine is between two power states.", "It may still write, or be starting.", "Wait; if it lasts, power the machine off."},
+	ReasonRestarted:        {"The machine has restarted.", "It is on; its kubelet should report soon.", "If the node does not come back, look at its console."},
+	ReasonPoweredOn:        {"The machine is powered on, though its node is silent.", "It may hang, or only its network may be broken: it may still write to its volumes.", "Repair it or power it off; nodefence goes on by itself once it is off. With mode Fence nodefence powers it off."},
+	ReasonOffNotProved:     {"The machine reads Off, but not long enough yet.", "A power cycle reads Off for a while, so several readings over the hold time are needed.", nothingToDo},
+	ReasonProvedOff:        {"The machine is proved off.", "Consecutive readings of the right machine over the whole hold time said Off.", nothingToDo},
+	ReasonContradiction:    {"The evidence contradicts itself: the provider was wrong.", "The taint is withdrawn and the provider is not believed for this node until a person has looked.", "Find out why the provider reported off; check the data of the workloads that were moved. Then delete the case to trust the provider again."},
+
+	ReasonObserveOnly:    {"Mode Observe: the node would be acted on now.", "The group's mode permits to look and to report only.", "Set the group's mode to Confirm or Fence when you trust what you see."},
+	ReasonBudget:         {"As many cases as the budget allows are in action.", "One after the other: a mistake must stay small.", "Wait, or raise budget.maxConcurrent."},
+	ReasonStorm:          {"More nodes are not Ready than the budget allows.", "When many fall silent at once, the network or the control plane is the likelier cause.", "Look at the network and the control plane first. Raise budget.maxUnhealthy if the failures are real. " + lookYourself},
+	ReasonQuorum:         {"A control-plane node is not powered off.", "That could cost the control plane its majority.", "Power it off yourself if it is safe; nodefence goes on by itself once it is off."},
+	ReasonPaused:         {"The node is paused.", "A person asked to leave it alone.", "Remove the annotation that the message names."},
+	ReasonForeignTaint:   {"The out-of-service taint is there already, set by somebody else.", "It is theirs to remove; a taint left on a healthy node is dangerous.", "Remove it once the node is back: kubectl taint node NODE node.kubernetes.io/out-of-service-"},
+	ReasonTaintRemoved:   {"Somebody else removed our taint.", "nodefence does not fight over it.", "If the machine is off and workloads are still stuck, set the taint yourself."},
+	ReasonLeaseMissing:   {"The node has no Lease.", "Without it, it cannot be seen whether the kubelet is alive.", "Find out who deleted the Lease in kube-node-lease. " + lookYourself},
+	ReasonPowerOffFailed: {"The machine could not be powered off.", "All attempts were used and it is still not off.", "Power it off at its outlet or console; nodefence goes on by itself once it is off."},
+	ReasonWorkloadsStuck: {"Workloads have not left the tainted node.", "Kubernetes cannot delete them: a finalizer holds a pod, or a volume cannot be detached.", "Look at the pods and attachments that the message names: kubectl describe pod, kubectl get volumeattachments."},
+
+	ReasonOpened:            {"The node fell silent.", "A case is opened and the machine is asked.", nothingToDo},
+	ReasonNodeNotReady:      {"The control plane says that the node is not Ready.", "From here on the node may be acted on, given proof.", nothingToDo},
+	ReasonVerdict:           {"The evidence leads to a new conclusion.", "Each change of the verdict is recorded.", nothingToDo},
+	ReasonReleased:          {"The case goes on.", "What held it is no longer so.", nothingToDo},
+	ReasonPowerOffIntended:  {"The machine is to be powered off.", "The intent is stored before the command is sent.", nothingToDo},
+	ReasonPowerOffAccepted:  {"The provider accepted the power-off.", "Accepted is not off: the proof follows.", nothingToDo},
+	ReasonPowerOffRefused:   {"The provider did not accept the power-off.", "It is tried again within its limits.", "See the message."},
+	ReasonPowerOffLost:      {"It is not known whether the power-off was sent.", "The controller that meant to send it stopped; the machine is read before anything is repeated.", nothingToDo},
+	ReasonTaintIntended:     {"The node is to be tainted.", "The intent is stored before the Node is changed.", nothingToDo},
+	ReasonTaintWithdrawn:    {"The node is not tainted after all.", "The proof did not hold until the last look.", nothingToDo},
+	ReasonTaintApplied:      {"The taint is on the node.", "Kubernetes deletes the pods and detaches the volumes now.", nothingToDo},
+	ReasonTaintAdopted:      {"A taint of ours without a case was found.", "Its case was deleted; a new one takes care of the taint.", nothingToDo},
+	ReasonEvacuated:         {"The workloads have left the node.", "No pod that had to go and no attachment of theirs is left.", nothingToDo},
+	ReasonMachineOn:         {"The machine is on again.", "Somebody or something started it; recovery begins.", nothingToDo},
+	ReasonNodeReady:         {"The node is Ready again.", "The taint stays until the node is stable and nothing needs the taint any more.", nothingToDo},
+	ReasonRelapsed:          {"The node is silent again before the taint was removed.", "The taint stays.", nothingToDo},
+	ReasonUntaintIntended:   {"The taint is to be removed.", "The node is Ready and stable, has booted anew, and nothing is left that needs the taint.", nothingToDo},
+	ReasonUntaintOverdue:    {"The taint is removed although something has not left.", "A taint on a live node is itself dangerous: every detach from it is forced.", "Look at the pods and volumes that the message names before you trust their data."},
+	ReasonUntaintWithdrawn:  {"The taint stays after all.", "The node is not Ready any more.", nothingToDo},
+	ReasonTaintGone:         {"The taint is gone.", "The node takes workloads again.", nothingToDo},
+	ReasonClosedRecovered:   {"The node is back.", "The case is closed.", nothingToDo},
+	ReasonClosedNodeDeleted: {"The node was deleted.", "There is nothing left to protect or to taint; the case is closed.", nothingToDo},
+	ReasonClosedReplaced:    {"The node was replaced by another of the same name.", "The evidence was about the old one; the case is closed.", nothingToDo},
+}
