@@ -89,7 +89,6 @@ func (k *checker) requireProof() {
 	age := k.o.Now.Sub(newest.AskedAt)
 	k.require(age >= 0 && age <= k.p.Freshness, "S1", "the newest reading is %s old, at most %s are allowed", age, k.p.Freshness)
 	k.require(k.o.Lease.RenewedAt.Equal(k.c.Streak.LeaseRenewedAt), "S4", "the Lease was renewed at %s, after the first Off reading", k.o.Lease.RenewedAt.UTC().Format(time.RFC3339))
-	k.require(k.o.Lease.SeenAt.Before(oldest.AnsweredAt), "S4", "the Lease's renewal was seen at %s, after the first Off reading", k.o.Lease.SeenAt.UTC().Format(time.RFC3339))
 }
 
 // offRun gives the readings at the end of the record that are clean answers of

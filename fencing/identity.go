@@ -39,6 +39,23 @@ const (
 	IdentityMismatch
 )
 
+var matchNames = [...]string{"Unproved", "Proved", "Mismatch"}
+
+// String gives the outcome's name.
+func (m IdentityMatch) String() string { return enumName(matchNames[:], uint8(m), "IdentityMatch") }
+
+// MarshalText gives the outcome's name.
+func (m IdentityMatch) MarshalText() ([]byte, error) {
+	return enumMarshal(matchNames[:], uint8(m), "identity match")
+}
+
+// UnmarshalText takes exactly the names above.
+func (m *IdentityMatch) UnmarshalText(text []byte) error {
+	v, err := enumParse(matchNames[:], string(text), "identity match")
+	*m = IdentityMatch(v)
+	return err
+}
+
 // Match compares what a machine says of itself with what is expected (S3). One
 // differing identifier outweighs all that are equal. The second result says why,
 // in words for people.

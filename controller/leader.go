@@ -1,0 +1,145 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// ElectionSettings say how the leader is elected. The times are longer than
+// client-go's defaults, so that a power-off fits into what is left of the lease.
+type ElectionSettings struct {
+	// Namespace and Name are those of the Lease.
+	Namespace, Name string
+	// Identity tells this process from all others.
+	Identity string
+	// LeaseDuration is how long others wait before they take over. Longer than
+	// RenewDeadline, which is longer than RetryPeriod.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// DefaultElection gives the times that are used unless told otherwise.
+func DefaultElection() ElectionSettings {
+	return ElectionSettings{Name: "nodefence", LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 3 * time.Second}
+}
+
+// election holds the leader's lease and knows how long it surely lasts.
+type election struct {
+	settings ElectionSettings
+	now      func() time.Time
+	// renewed is when the last successful renewal was sent, in nanoseconds since
+	// start; zero while not leading. Sent, not answered: others count from when
+	// the API server stored it, which is later.
+	renewed atomic.Int64
+	start   time.Time
+	lock    *timedLock
+}
+
+func newElection(client kubernetes.Interface, s ElectionSettings, now func() time.Time) (*election, error) {
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, s.Namespace, s.Name,
+		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: s.Identity})
+	if err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	e := &election{settings: s, now: now, start: now()}
+	e.lock = &timedLock{Interface: lock, e: e}
+	return e, nil
+}
+
+// Remaining is how long the lease surely lasts without another renewal.
+func (e *election) Remaining() time.Duration {
+	at := e.renewed.Load()
+	if at == 0 {
+		return 0
+	}
+	return e.settings.LeaseDuration - e.now().Sub(e.start.Add(time.Duration(at)))
+}
+
+// run campaigns until ctx ends or the lease is lost. lead runs while leading,
+// with a context that ends with the lease.
+func (e *election) run(ctx context.Context, log *zap.Logger, lead func(context.Context)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	led := false
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: e.lock, Name: e.settings.Name,
+		LeaseDuration: e.settings.LeaseDuration, RenewDeadline: e.settings.RenewDeadline, RetryPeriod: e.settings.RetryPeriod,
+		// It is released below, after everything that acts has ended: client-go
+		// would release it while lead still winds up.
+		ReleaseOnCancel: false,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				defer close(done)
+				log.Info("leading", zap.String("identity", e.settings.Identity))
+				lead(ctx)
+				cancel()
+			},
+			// Called also by one that never led.
+			OnStoppedLeading: func() { led = e.renewed.Swap(0) != 0 },
+			OnNewLeader:      func(identity string) { log.Info("leader", zap.String("identity", identity)) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	elector.Run(ctx)
+	if !led {
+		return nil
+	}
+	select {
+	case <-done:
+	case <-time.After(e.settings.RetryPeriod):
+	}
+	e.release(log)
+	return nil
+}
+
+// release gives the lease up once everything that acted has ended.
+func (e *election) release(log *zap.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.settings.RetryPeriod)
+	defer cancel()
+	record, _, err := e.lock.Interface.Get(ctx)
+	if err != nil || record.HolderIdentity != e.settings.Identity {
+		return
+	}
+	now := metav1.NewTime(e.now())
+	err = e.lock.Interface.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
+	})
+	if err != nil {
+		log.Info("the leader's lease was not released; others wait until it ends", zap.Error(err))
+	}
+}
+
+// timedLock notes when each successful renewal was sent.
+type timedLock struct {
+	resourcelock.Interface
+	e *election
+}
+
+// Create acquires a lease that nobody had.
+func (l *timedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.timed(r, func() error { return l.Interface.Create(ctx, r) })
+}
+
+// Update acquires or renews the lease.
+func (l *timedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.timed(r, func() error { return l.Interface.Update(ctx, r) })
+}
+
+func (l *timedLock) timed(r resourcelock.LeaderElectionRecord, write func() error) error {
+	sent := l.e.now().Sub(l.e.start)
+	err := write()
+	if err == nil && r.HolderIdentity == l.e.settings.Identity {
+		l.e.renewed.Store(max(1, int64(sent)))
+	}
+	return err
+}
