@@ -107,7 +107,9 @@ type Hold struct {
 	// Reason is empty when the case is not held.
 	Reason  Reason
 	Message string
-	Since   time.Time
+	// Since is when the hold began. Without a Reason it is since when the case
+	// has waited for a verdict that lasts, or zero.
+	Since time.Time
 	// AlertedAt is when people were last told.
 	AlertedAt time.Time
 }
@@ -141,6 +143,9 @@ type TaintRecord struct {
 	// RemovedAt is when it was first seen to be gone.
 	RemovedAt time.Time
 }
+
+// on tells whether the taint is on the Node, as far as the case knows.
+func (t TaintRecord) on() bool { return !t.AppliedAt.IsZero() && t.RemovedAt.IsZero() }
 
 // Entry is one line of a case's timeline.
 type Entry struct {

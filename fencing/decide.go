@@ -1,6 +1,9 @@
 package fencing
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Decision is what Decide says.
 type Decision struct {
@@ -79,18 +82,23 @@ func (d *decider) advance() {
 	if d.c.Group != d.p.Group {
 		d.c.Group = d.p.Group
 	}
+	d.distrustClocks()
 	d.setClocks()
 	d.absorbPowerOff()
+	d.c.compareAgain(d.p, d.o.Expected)
 	contradiction := ""
 	if d.o.Reading != nil {
 		contradiction = d.c.absorbReading(d.p, d.o)
 	}
 	switch {
 	case !d.o.Node.Exists:
-		d.close(ReasonClosedNodeDeleted, "the Node object is gone")
+		d.closeDeleted()
 		return
 	case d.o.Node.UID != d.c.NodeUID:
 		d.close(ReasonClosedReplaced, "the Node object is another one of the same name (UID "+d.o.Node.UID+")")
+		return
+	case d.rebooted():
+		d.close(ReasonClosedRestarted, fmt.Sprintf("the node reported from another boot (%q, before %q), and is not Ready", d.o.Node.BootID, d.c.BootID))
 		return
 	}
 	if contradiction == "" {
@@ -103,6 +111,26 @@ func (d *decider) advance() {
 	d.step()
 	d.scheduleReading()
 	d.announce()
+	if d.c.Open() && d.nextAt.IsZero() {
+		d.wake(d.o.Now.Add(d.p.AlertEvery)) // no open case depends on changes alone
+	}
+}
+
+// rebooted tells whether the node has reported from another boot than the one
+// that the case is about, and yet is not Ready: what was seen before says nothing
+// of it, and its return with this boot ID would look like a recovery (S11).
+func (d *decider) rebooted() bool {
+	switch d.c.State {
+	case Suspected, PoweringOffMachine, Tainting:
+		n := d.o.Node
+		return n.NotReady() && n.BootID != d.c.BootID && !d.ourTaint()
+	}
+	return false
+}
+
+// ourTaint tells whether this case's taint is on the Node.
+func (d *decider) ourTaint() bool {
+	return d.o.Node.Taint.Present && d.o.Node.Taint.Case == d.c.Name
 }
 
 func (d *decider) step() {
@@ -128,6 +156,7 @@ func (d *decider) step() {
 // time does not serve: a change from Unknown to False resets it (S6).
 func (d *decider) setClocks() {
 	switch {
+	case !d.o.Node.Exists:
 	case d.o.Node.NotReady():
 		d.c.ReadySince = time.Time{}
 		if d.c.NotReadySince.IsZero() {
@@ -141,6 +170,28 @@ func (d *decider) setClocks() {
 		}
 	default:
 		d.c.NotReadySince, d.c.ReadySince = time.Time{}, time.Time{}
+	}
+}
+
+// distrustClocks drops what lies in the future. It was written by a controller
+// whose clock was ahead of ours, or before ours was set back: readings would not
+// be taken in, and people not be told, until that time comes.
+func (d *decider) distrustClocks() {
+	kept := len(d.c.Readings)
+	for kept > 0 && d.c.Readings[kept-1].AskedAt.After(d.o.Now) {
+		kept--
+	}
+	if kept < len(d.c.Readings) || d.c.Streak.Last.After(d.o.Now) {
+		d.c.Readings, d.c.Streak = d.c.Readings[:kept], Streak{}
+	}
+	c := &d.c
+	for _, t := range []*time.Time{
+		&c.NotReadySince, &c.ReadySince, &c.Verdict.Since, &c.Hold.Since, &c.Hold.AlertedAt,
+		&c.PowerOff.IntendedAt, &c.PowerOff.EndedAt, &c.Taint.IntendedAt, &c.Taint.AppliedAt,
+	} {
+		if t.After(d.o.Now) {
+			*t = d.o.Now
+		}
 	}
 }
 
@@ -192,7 +243,8 @@ const calmInterval = 30 * time.Second
 // credentials, because many BMCs lock an account after a few bad log-ins.
 func (d *decider) interval(e Evidence) time.Duration {
 	interval := d.p.ReadInterval
-	if (d.c.State == Tainted || d.c.State == Recovering) && !d.c.Taint.EvacuatedAt.IsZero() {
+	calm := d.c.State == Tainted || d.c.State == Recovering && d.o.Node.Ready == ReadyTrue
+	if calm && !d.c.Taint.EvacuatedAt.IsZero() {
 		interval = max(interval, calmInterval)
 	}
 	switch {
@@ -231,4 +283,18 @@ func (d *decider) silence() string {
 func (d *decider) close(r Reason, message string) {
 	d.c.State, d.c.ClosedAt, d.c.Hold = Closed, d.o.Now, Hold{}
 	d.note(Info, r, message)
+	if d.o.Node.Exists {
+		d.wake(d.o.Now.Add(retryAction)) // the node may be silent still, or again
+	}
+}
+
+// closeDeleted closes the case of a deleted Node. Kubernetes force-deletes its
+// pods whatever the machine does: where it is alive, people must know (S15).
+func (d *decider) closeDeleted() {
+	alive := d.c.Verdict.Kind.alive() && !d.c.NotReadySince.IsZero()
+	d.close(ReasonClosedNodeDeleted, "the Node object is gone")
+	if alive {
+		d.actions = append(d.actions, Action{Kind: ActionAlert, Alert: Entry{At: d.o.Now, Severity: Warning, Reason: ReasonClosedNodeDeleted,
+			Message: "the Node object was deleted while its machine was not off: " + d.c.Verdict.Message}})
+	}
 }

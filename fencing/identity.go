@@ -81,6 +81,9 @@ func (e Expectation) Match(got Identity) (IdentityMatch, string) {
 	switch {
 	case !e.SharedUUID:
 		ok = compare("UUID", e.UUID, got.UUID, SameUUID, UsableUUID) && ok
+	case UsableUUID(e.UUID) && UsableUUID(got.UUID) && !SameUUID(e.UUID, got.UUID):
+		// A shared UUID proves nothing, but another one still disproves.
+		ok = compare("UUID", e.UUID, got.UUID, SameUUID, UsableUUID) && ok
 	case e.UUID != "":
 		doubts = append(doubts, fmt.Sprintf("UUID %s belongs to more than one Node and identifies nothing", e.UUID))
 	}
@@ -102,6 +105,8 @@ var vendorSerials = map[string]bool{
 	"to be filled by o.e.m.": true, "default string": true, "none": true, "n/a": true, "na": true,
 	"not specified": true, "system serial number": true, "unknown": true, "null": true, "not available": true,
 	"0123456789": true, "123456789": true, "1234567890": true, "empty": true, "oem": true,
+	"to be filled by o.e.m": true, "chassis serial number": true, "base board serial number": true,
+	"not applicable": true, "unspecified": true, "none specified": true, "undefined": true, "invalid": true,
 }
 
 // UsableSerial tells whether a serial number or instance ID can identify a
@@ -164,15 +169,26 @@ func UUIDKey(s string) string {
 	return fmt.Sprintf("%x", canonical(u))
 }
 
-// canonical picks the smallest of the four byte orders.
+// canonical picks the smallest of all orders that swapping and reversing lead to,
+// in whatever sequence, so that it is the same whichever order it starts from.
 func canonical(u [16]byte) [16]byte {
 	least := u
-	for _, v := range [][16]byte{swapFields(u), reversed(u), reversed(swapFields(u)), swapFields(reversed(u)), swapFields(reversed(swapFields(u)))} {
-		if string(v[:]) < string(least[:]) {
-			least = v
-		}
+	v := u
+	// Each round swaps and reverses once more; after four rounds it is u again.
+	for range 4 {
+		v = swapFields(v)
+		least = smaller(least, v)
+		v = reversed(v)
+		least = smaller(least, v)
 	}
 	return least
+}
+
+func smaller(a, b [16]byte) [16]byte {
+	if string(b[:]) < string(a[:]) {
+		return b
+	}
+	return a
 }
 
 func swapFields(u [16]byte) [16]byte {

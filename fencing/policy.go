@@ -48,7 +48,8 @@ type Policy struct {
 	// nothing but reading happens.
 	SuspectAfter time.Duration
 
-	// Readings is how many consecutive Off readings prove Off (S1). At least 2.
+	// Readings is how many consecutive Off readings prove Off (S1). At least 2, at
+	// most MaxReadings.
 	Readings int
 	// Hold is how long those readings must span (S1): longer than the longest
 	// Off of a power cycle.
@@ -164,7 +165,7 @@ func (p Policy) Validate() []FieldError {
 		}
 	}
 	check(int(p.Mode) < len(modeNames), "Mode", "is none of %q", modeNames)
-	check(p.Readings >= 2, "Readings", "is %d, but at least 2 are needed for a proof", p.Readings)
+	check(p.Readings >= 2 && p.Readings <= MaxReadings, "Readings", "is %d, but at least 2 are needed for a proof, and at most %d are kept", p.Readings, MaxReadings)
 	check(p.PowerOffAttempts >= 1, "PowerOffAttempts", "is %d, but must be at least 1", p.PowerOffAttempts)
 	for _, d := range []struct {
 		field string
@@ -189,6 +190,7 @@ func (p Policy) Validate() []FieldError {
 		check(d.value >= d.least && d.value <= d.most, d.field, "is %s, but must be between %s and %s", d.value, d.least, d.most)
 	}
 	check(p.ReadInterval < p.Freshness, "ReadInterval", "is %s, but must be less than freshness (%s), or a proof is stale before it is complete", p.ReadInterval, p.Freshness)
+	check(p.ReadTimeout <= p.Freshness, "ReadTimeout", "is %s, but must not be longer than freshness (%s), or a slow answer never counts", p.ReadTimeout, p.Freshness)
 	check(p.StableFor <= p.MaxWait, "StableFor", "is %s, but must not be longer than maxWait (%s)", p.StableFor, p.MaxWait)
 	check(p.Budget.MaxConcurrent >= 1, "Budget.MaxConcurrent", "is %d, but must be at least 1", p.Budget.MaxConcurrent)
 	check(p.Budget.MaxUnhealthy >= 1 && (!p.Budget.MaxUnhealthyPercent || p.Budget.MaxUnhealthy <= 100),

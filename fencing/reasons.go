@@ -46,6 +46,7 @@ const (
 	ReasonLeaseMissing   Reason = "LeaseMissing"
 	ReasonPowerOffFailed Reason = "PowerOffFailed"
 	ReasonWorkloadsStuck Reason = "WorkloadsStuck"
+	ReasonActionStuck    Reason = "ActionStuck"
 )
 
 // Reasons of timeline entries.
@@ -73,6 +74,7 @@ const (
 	ReasonClosedRecovered   Reason = "NodeRecovered"
 	ReasonClosedNodeDeleted Reason = "NodeDeleted"
 	ReasonClosedReplaced    Reason = "NodeReplaced"
+	ReasonClosedRestarted   Reason = "NodeRestarted"
 )
 
 // Text is what people are told about a reason.

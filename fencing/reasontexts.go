@@ -27,7 +27,7 @@ var texts = map[Reason]Text{
 	ReasonTransitional:     {"The machine is between two power states.", "It may still write, or be starting.", "Wait; if it lasts, power the machine off."},
 	ReasonRestarted:        {"The machine has restarted.", "It is on; its kubelet should report soon.", "If the node does not come back, look at its console."},
 	ReasonPoweredOn:        {"The machine is powered on, though its node is silent.", "It may hang, or only its network may be broken: it may still write to its volumes.", "Repair it or power it off; nodefence goes on by itself once it is off. With mode Fence nodefence powers it off."},
-	ReasonOffNotProved:     {"The machine reads Off, but not long enough yet.", "A power cycle reads Off for a while, so several readings over the hold time are needed.", nothingToDo},
+	ReasonOffNotProved:     {"The machine reads Off, but not long enough yet.", "A power cycle reads Off for a while, so several readings over the hold time are needed.", "Nothing while it is being proved. If the case is held for it, the answers come and go: see its readings, and repair the path to the BMC. " + lookYourself},
 	ReasonProvedOff:        {"The machine is proved off.", "Consecutive readings of the right machine over the whole hold time said Off.", nothingToDo},
 	ReasonContradiction:    {"The evidence contradicts itself: the provider was wrong.", "The taint is withdrawn and the provider is not believed for this node until a person has looked.", "Find out why the provider reported off; check the data of the workloads that were moved. Then delete the case to trust the provider again."},
 
@@ -41,6 +41,7 @@ var texts = map[Reason]Text{
 	ReasonLeaseMissing:   {"The node has no Lease.", "Without it, it cannot be seen whether the kubelet is alive.", "Find out who deleted the Lease in kube-node-lease. " + lookYourself},
 	ReasonPowerOffFailed: {"The machine could not be powered off.", "All attempts were used and it is still not off.", "Power it off at its outlet or console; nodefence goes on by itself once it is off."},
 	ReasonWorkloadsStuck: {"Workloads have not left the tainted node.", "Kubernetes cannot delete them: a finalizer holds a pod, or a volume cannot be detached.", "Look at the pods and attachments that the message names: kubectl describe pod, kubectl get volumeattachments."},
+	ReasonActionStuck:    {"An action was intended, but has no effect.", "The Node is not as intended although it is tried every second: the API server refuses the change, or the last look forbids it each time.", "See nodefence's log and its metric of refused actions; check its RBAC rules and admission webhooks. " + lookYourself},
 
 	ReasonOpened:            {"The node fell silent.", "A case is opened and the machine is asked.", nothingToDo},
 	ReasonNodeNotReady:      {"The control plane says that the node is not Ready.", "From here on the node may be acted on, given proof.", nothingToDo},
@@ -63,6 +64,7 @@ var texts = map[Reason]Text{
 	ReasonUntaintWithdrawn:  {"The taint stays after all.", "The node is not Ready any more.", nothingToDo},
 	ReasonTaintGone:         {"The taint is gone.", "The node takes workloads again.", nothingToDo},
 	ReasonClosedRecovered:   {"The node is back.", "The case is closed.", nothingToDo},
-	ReasonClosedNodeDeleted: {"The node was deleted.", "There is nothing left to protect or to taint; the case is closed.", nothingToDo},
+	ReasonClosedNodeDeleted: {"The node was deleted.", "There is nothing left to taint; the case is closed. Kubernetes force-deletes the pods of a deleted Node, whatever its machine does.", "If the machine is not off, power it off before its workloads' volumes are used elsewhere."},
 	ReasonClosedReplaced:    {"The node was replaced by another of the same name.", "The evidence was about the old one; the case is closed.", nothingToDo},
+	ReasonClosedRestarted:   {"The node has reported from another boot, but is not Ready.", "The evidence was about the earlier boot; a new case begins if the node is silent.", nothingToDo},
 }

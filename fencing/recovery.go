@@ -8,7 +8,7 @@ import (
 // stepTainted watches the workloads leave and the machine stay off.
 func (d *decider) stepTainted() {
 	n := d.o.Node
-	if !n.Taint.Present {
+	if !d.ourTaint() {
 		d.taintVanished()
 		return
 	}
@@ -62,6 +62,15 @@ func (d *decider) taintVanished() {
 		d.recover(ReasonNodeReady, "the node is Ready again, and somebody has removed the taint")
 		return
 	}
+	d.holdTaintRemoved()
+}
+
+// holdTaintRemoved holds the case for what somebody else did to our taint.
+func (d *decider) holdTaintRemoved() {
+	if d.o.Node.Taint.Present {
+		d.hold(ReasonForeignTaint, "the out-of-service taint does not bear this case's mark any more")
+		return
+	}
 	d.hold(ReasonTaintRemoved, "the taint was removed by somebody else while the node was not Ready")
 }
 
@@ -77,16 +86,19 @@ func (d *decider) stepRecovering() {
 	n := d.o.Node
 	d.noteEvacuation()
 	switch {
-	case !n.Taint.Present:
+	case !d.ourTaint():
 		d.afterTaint()
 		return
+	case n.Ready != ReadyTrue && d.c.Verdict.Kind == VerdictOff:
+		d.release()
+		d.c.State = Tainted
+		d.note(Warning, ReasonRelapsed, d.c.Verdict.Message)
+		return
 	case n.Ready != ReadyTrue:
-		if d.c.Verdict.Kind == VerdictOff {
-			d.c.State = Tainted
-			d.note(Warning, ReasonRelapsed, d.c.Verdict.Message)
-		}
+		d.holdForVerdict(d.p.MaxWait) // it is on, or was, and does not come back
 		return
 	}
+	d.release()
 	stable := d.c.ReadySince.Add(d.p.StableFor)
 	overdue := d.c.ReadySince.Add(d.p.MaxWait)
 	d.wake(stable)
@@ -121,7 +133,7 @@ func (d *decider) intendUntaint(s Severity, r Reason, message string) {
 // stepUntainting sees the removal through, or withdraws the intent.
 func (d *decider) stepUntainting() {
 	switch {
-	case !d.o.Node.Taint.Present:
+	case !d.ourTaint():
 		d.afterTaint()
 	case d.o.Node.Ready != ReadyTrue:
 		d.c.State, d.c.Taint.UntaintIntendedAt = Recovering, time.Time{}
@@ -130,17 +142,26 @@ func (d *decider) stepUntainting() {
 	default:
 		d.actions = append(d.actions, Action{Kind: ActionUntaint})
 		d.wake(d.o.Now.Add(retryAction))
+		d.holdIfStuck(d.c.Taint.UntaintIntendedAt, "the removal of the taint")
 	}
 }
 
-// afterTaint closes the case once the taint is gone and the node is well.
+// afterTaint closes the case once its taint is gone and the node is well, or is
+// silent anew after we have removed the taint: that is another incident.
 func (d *decider) afterTaint() {
-	if d.c.Taint.RemovedAt.IsZero() {
+	if d.c.Taint.RemovedAt.IsZero() && !d.o.Node.Taint.Present {
 		d.c.Taint.RemovedAt = d.o.Now
 		d.note(Info, ReasonTaintGone, "the out-of-service taint is gone")
 	}
-	if d.o.Node.Ready == ReadyTrue {
+	switch {
+	case d.o.Node.Taint.Present:
+		d.holdTaintRemoved()
+	case d.o.Node.Ready == ReadyTrue:
 		d.closeRecovered()
+	case d.c.State == Untainting:
+		d.close(ReasonClosedRecovered, "the taint was removed from a stable node, which is not Ready again: that is a new case")
+	default:
+		d.holdTaintRemoved()
 	}
 }
 
@@ -158,12 +179,16 @@ func (d *decider) contradiction() string {
 	// A last reset that differs from the one before the taint is a restart,
 	// whatever the BMC's clock says of it; an unchanged one that lies before our
 	// Off readings means that the machine ran on through them.
-	if ok && e.Power == On && e.Match == IdentityProved && e.AskedAt.After(d.c.Taint.AppliedAt) && !e.Hints.LastReset.IsZero() &&
+	if ok && e.Power == On && e.Match == IdentityProved && e.AskedAt.After(d.c.Taint.AppliedAt) && !e.Hints.LastReset.Before(plausible) &&
 		e.Hints.LastReset.Equal(d.c.Taint.LastReset) && e.Hints.LastReset.Before(d.c.Taint.OffSince) {
 		return fmt.Sprintf("%s says that the machine is on and was last reset at %s, before it read Off", e.Driver, e.Hints.LastReset.UTC().Format(time.RFC3339))
 	}
 	return ""
 }
+
+// plausible is the earliest last reset that is believed to be one: BMCs without a
+// clock give 1970 or their firmware's year, and never change it.
+var plausible = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // distrust ends all belief in the provider for this node (S11).
 func (d *decider) distrust(why string) {
@@ -176,7 +201,7 @@ func (d *decider) distrust(why string) {
 
 // stepDistrusted withdraws our taint and waits for a person.
 func (d *decider) stepDistrusted() {
-	if d.o.Node.Taint.Present && d.o.Node.Taint.Case == d.c.Name {
+	if d.ourTaint() {
 		if d.c.Taint.UntaintIntendedAt.IsZero() {
 			d.c.Taint.UntaintIntendedAt = d.o.Now
 		}

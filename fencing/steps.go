@@ -6,15 +6,35 @@ import (
 	"time"
 )
 
-// recovered tells whether the node is back: Ready, with a Lease that was renewed
-// since the case was opened and is renewed still.
+// recovered tells whether the kubelet is back: it has renewed the Lease since the
+// case was opened and renews it still, and says that the node is Ready, or that
+// it is not, which is then no matter of power. While its machine reads Off that
+// is a contradiction and no recovery: the next reading tells (S11).
 func (d *decider) recovered() bool {
-	l := d.o.Lease
-	return d.o.Node.Ready == ReadyTrue && l.Exists && !l.RenewedAt.Equal(d.c.LeaseRenewedAt) && l.Age(d.o.Now) < d.p.SuspectAfter
+	speaks := d.o.Node.Ready == ReadyTrue || d.o.Node.Ready == ReadyFalse
+	return speaks && d.c.Streak.Count == 0 && !d.o.Lease.RenewedAt.Equal(d.c.LeaseRenewedAt) && d.leaseFresh()
+}
+
+// leaseFresh tells whether the Lease is being renewed, as far as can be seen.
+func (d *decider) leaseFresh() bool {
+	return d.o.Lease.Exists && d.o.Lease.Age(d.o.Now) < d.p.SuspectAfter
+}
+
+// leaseLate is when the newest renewal will have been seen for so long that the
+// Lease is late. A controller that has just started has seen it only now.
+func (d *decider) leaseLate() time.Time { return d.o.Lease.SeenAt.Add(d.p.SuspectAfter) }
+
+// kubeletSpeaks tells whether the Lease is renewed although the node is not Ready:
+// such a machine is not powered off.
+func (d *decider) kubeletSpeaks() bool {
+	return d.leaseFresh() && !d.o.Lease.RenewedAt.Equal(d.c.LeaseRenewedAt)
 }
 
 func (d *decider) closeRecovered() {
 	message := "the node is Ready again"
+	if d.o.Node.Ready == ReadyFalse {
+		message = "the kubelet reports again, though the node is not Ready"
+	}
 	if b := d.o.Node.BootID; b != "" && d.c.BootID != "" {
 		if b == d.c.BootID {
 			message += ", the same boot as before: it never restarted"
@@ -32,8 +52,8 @@ func (d *decider) blocked() bool {
 		d.hold(ReasonForeignTaint, "the node carries an out-of-service taint that this case did not set")
 	case n.Paused != "":
 		d.hold(ReasonPaused, n.Paused)
-	case !d.o.Lease.Exists:
-		d.hold(ReasonLeaseMissing, "there is no Lease "+n.Name+" in kube-node-lease")
+	case !d.o.Lease.Exists || d.o.Lease.RenewedAt.IsZero():
+		d.hold(ReasonLeaseMissing, "there is no Lease "+n.Name+" in kube-node-lease that was ever renewed")
 	default:
 		return false
 	}
@@ -43,13 +63,16 @@ func (d *decider) blocked() bool {
 // stepSuspected gathers evidence until it permits something.
 func (d *decider) stepSuspected() {
 	switch {
-	case d.o.Node.Taint.Present && d.o.Node.Taint.Case == d.c.Name:
+	case d.ourTaint():
 		d.seeTaint() // before all else: a case never closes with its taint on the node
 		return
 	case d.recovered():
 		d.closeRecovered()
 		return
 	case !d.o.Node.NotReady():
+		if !d.c.Held() {
+			d.c.Hold = Hold{}
+		}
 		return // late, but the control plane still believes in it: only read
 	case d.blocked():
 		return
@@ -68,8 +91,14 @@ func (d *decider) stepSuspected() {
 // progress, and gets the time that the proof takes.
 func (d *decider) holdWhileUnproved() {
 	if d.c.Verdict.Reason == ReasonOffNotProved {
-		if d.c.Hold.Reason != ReasonOffNotProved {
-			d.release()
+		switch d.c.Hold.Reason {
+		case "", ReasonOffNotProved:
+		case ReasonBudget, ReasonStorm, ReasonObserveOnly:
+			return // held although it was proved: that the proof has to be renewed is no news
+		default:
+			if d.c.Streak.Count >= d.p.Readings { // not at each Off of a flapping machine
+				d.release()
+			}
 		}
 		d.holdForVerdict(d.p.HoldAfter + 2*d.c.holdNeeded(d.p))
 		return
@@ -82,13 +111,18 @@ func (d *decider) holdWhileUnproved() {
 }
 
 // considerTaint intends the taint of a machine that is proved off (S9), where
-// mode and budget allow it.
+// mode and budget allow it. A machine that we powered off has its place in the
+// budget, but a storm holds it too.
 func (d *decider) considerTaint() {
 	if d.p.Mode == Observe {
 		d.hold(ReasonObserveOnly, "would taint the node now: "+d.c.Verdict.Message)
 		return
 	}
-	if r, why := d.overBudget(); r != "" {
+	r, why := d.storm()
+	if r == "" && d.c.State != PoweringOffMachine {
+		r, why = d.overBudget()
+	}
+	if r != "" {
 		d.hold(r, why)
 		return
 	}
@@ -110,21 +144,21 @@ const retryAction = time.Second
 // considerPowerOff powers off a machine that runs although its node is silent,
 // in mode Fence, after its time of grace (S5).
 func (d *decider) considerPowerOff() {
-	grace := d.c.NotReadySince.Add(d.p.PowerOffAfter)
+	grace := latest(d.c.NotReadySince.Add(d.p.PowerOffAfter), d.leaseLate())
 	if d.c.Verdict.Kind == Rebooting {
 		// A restart has its own time of grace, from when it was noticed.
-		grace = latest(d.c.NotReadySince, d.c.Verdict.Since).Add(d.p.PowerOffAfter)
+		grace = latest(grace, d.c.Verdict.Since.Add(d.p.PowerOffAfter))
 	}
-	if d.p.Mode != Fence {
-		if d.c.Verdict.Kind == Rebooting {
-			d.holdForVerdict(d.p.PowerOffAfter)
-		} else {
-			d.holdForVerdict(d.p.HoldAfter)
-		}
+	if d.p.Mode != Fence || d.kubeletSpeaks() {
+		d.holdWhileAlive()
 		return
 	}
 	if d.o.Now.Before(grace) || !d.fresh() {
 		d.wake(grace)
+		return
+	}
+	if d.c.PowerOff.Attempts >= d.p.PowerOffAttempts {
+		d.hold(ReasonPowerOffFailed, d.powerOffFailed())
 		return
 	}
 	if r, why := d.powerOffForbidden(); r != "" {
@@ -132,6 +166,16 @@ func (d *decider) considerPowerOff() {
 		return
 	}
 	d.intendPowerOff()
+}
+
+// holdWhileAlive holds the case of a machine that is on where it is not to be
+// powered off: at once when it runs, later when it restarts.
+func (d *decider) holdWhileAlive() {
+	if d.c.Verdict.Kind == Rebooting {
+		d.holdForVerdict(d.p.PowerOffAfter)
+	} else {
+		d.holdForVerdict(d.p.HoldAfter)
+	}
 }
 
 // powerOffForbidden says what stands against a power-off (S5, S6, S7), or
@@ -167,8 +211,8 @@ func (d *decider) intendPowerOff() {
 // absorbPowerOff takes in how the intended power-off ended.
 func (d *decider) absorbPowerOff() {
 	r, po := d.o.PowerOff, &d.c.PowerOff
-	if r == nil || r.Attempt != po.Attempts || !po.EndedAt.IsZero() {
-		return
+	if r == nil || r.Attempt != po.Attempts || !po.EndedAt.IsZero() || r.StartedAt.Before(po.IntendedAt) {
+		return // of another attempt, or of an earlier case
 	}
 	po.EndedAt, po.Failure = r.EndedAt, r.Failure
 	if r.Failure.Kind == NoFailure {
@@ -201,7 +245,7 @@ func (d *decider) stepPoweringOff() {
 	}
 	switch d.c.Verdict.Kind {
 	case VerdictOff:
-		d.intendTaint()
+		d.considerTaint()
 	case Running, Rebooting:
 		d.retryPowerOff()
 	default:
@@ -213,17 +257,17 @@ func (d *decider) stepPoweringOff() {
 func (d *decider) retryPowerOff() {
 	po := d.c.PowerOff
 	e, _ := d.c.Newest()
-	due := po.EndedAt.Add(d.p.PowerOffRetry)
+	due := latest(po.EndedAt.Add(d.p.PowerOffRetry), d.leaseLate())
 	if d.o.Now.Before(due) || !e.AskedAt.After(po.EndedAt) || !d.fresh() {
 		d.wake(due)
 		return
 	}
+	if d.p.Mode != Fence || d.kubeletSpeaks() {
+		d.holdWhileAlive() // the mode was changed meanwhile, or the kubelet speaks
+		return
+	}
 	if po.Attempts >= d.p.PowerOffAttempts {
-		message := fmt.Sprintf("%d attempts, and %s", po.Attempts, d.c.Verdict.Message)
-		if po.Failure.Kind != NoFailure {
-			message += "; the last attempt: " + po.Failure.Message
-		}
-		d.hold(ReasonPowerOffFailed, message)
+		d.hold(ReasonPowerOffFailed, d.powerOffFailed())
 		return
 	}
 	if r, why := d.powerOffForbidden(); r != "" {
@@ -233,26 +277,41 @@ func (d *decider) retryPowerOff() {
 	d.intendPowerOff()
 }
 
+func (d *decider) powerOffFailed() string {
+	po := d.c.PowerOff
+	message := fmt.Sprintf("%d attempts, and %s", po.Attempts, d.c.Verdict.Message)
+	if po.Failure.Kind != NoFailure {
+		message += "; the last attempt: " + po.Failure.Message
+	}
+	return message
+}
+
 // stepTainting sees the intended taint through, or withdraws the intent.
 func (d *decider) stepTainting() {
 	n := d.o.Node
+	storm, stormy := d.storm()
 	switch {
-	case n.Taint.Present && n.Taint.Case == d.c.Name:
+	case d.ourTaint():
 		d.seeTaint()
+	case storm != "":
+		d.withdrawTaint(stormy)
 	case n.Taint.Present || !n.NotReady() || n.Paused != "" || !d.o.Lease.Exists || d.p.Mode == Observe:
 		d.withdrawTaint("the node's own state has changed")
 	case d.c.Verdict.Kind == VerdictOff:
 		d.actions = append(d.actions, Action{Kind: ActionTaint})
 		d.wake(d.o.Now.Add(retryAction))
+		d.holdIfStuck(d.c.Taint.IntendedAt, "the taint")
 	case d.c.Verdict.Reason == ReasonOffNotProved && d.c.Streak.Count >= d.p.Readings:
 		// The proof has only grown old, as after a change of leader: the next
 		// reading renews it or ends it.
+		d.holdIfStuck(d.c.Taint.IntendedAt, "the taint")
 	default:
 		d.withdrawTaint(d.c.Verdict.Message)
 	}
 }
 
 func (d *decider) withdrawTaint(why string) {
+	d.release()
 	d.c.State = Suspected
 	d.c.Taint = TaintRecord{}
 	d.note(Warning, ReasonTaintWithdrawn, why)

@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -56,53 +57,114 @@ func (c Case) lacking(p Policy, o Observation) string {
 }
 
 // holdNeeded is the hold of S1: shorter after a power-off of our own, because
-// then the Off is not the first half of somebody's power cycle.
+// then the Off is not the first half of somebody's power cycle. That is so for
+// the first Off that shows while the command may still take effect; a later one
+// is somebody else's doing, and may be a power cycle again.
 func (c Case) holdNeeded(p Policy) time.Duration {
-	if c.PowerOff.Attempts > 0 && !c.PowerOff.EndedAt.IsZero() && c.PowerOff.Failure.Kind == NoFailure && c.Streak.First.After(c.PowerOff.EndedAt) {
-		return p.HoldAfterPowerOff
+	po := c.PowerOff
+	if po.Attempts == 0 || po.EndedAt.IsZero() || po.Failure.Kind != NoFailure ||
+		!c.Streak.First.After(po.EndedAt) || c.Streak.First.Sub(po.EndedAt) > p.PowerOffRetry {
+		return p.Hold
 	}
-	return p.Hold
+	for _, e := range c.Readings {
+		if e.Power == Off && e.AskedAt.After(po.EndedAt) && e.AnsweredAt.Before(c.Streak.First) {
+			return p.Hold
+		}
+	}
+	return p.HoldAfterPowerOff
 }
 
 // absorbReading adds a reading to the case and carries the streak on, or breaks
 // it (S1, S2, S3). It tells whether the reading contradicts the Lease (S11).
 func (c *Case) absorbReading(p Policy, o Observation) (contradiction string) {
-	r := *o.Reading
-	match, why := o.Expected.Match(r.Identity)
-	if r.Failed() {
-		// A machine that did not answer was not compared with anything.
-		match, why = IdentityUnproved, "no identity was read"
-	}
-	if last, ok := c.Newest(); ok && !r.AskedAt.After(last.AskedAt) {
+	r := bounded(*o.Reading)
+	last, ok := c.Newest()
+	if ok && !r.AskedAt.After(last.AskedAt) {
 		return "" // seen already, or older than what is known
 	}
-	c.Readings = append(c.Readings, Evidence{Reading: r, Match: match, MatchReason: why})
+	e := Evidence{Reading: r}
+	e.compare(o.Expected)
+	c.Readings = append(c.Readings, e)
 	if r.Failure.Kind == Unauthorized {
 		c.Refusals++
 	} else {
 		c.Refusals = 0
 	}
-	counts := r.SaysOff() && (match == IdentityProved || match == IdentityUnproved && p.AllowUnproved)
-	if !counts || !c.countsAfterPowerOff(r) {
+	if !e.countsAsOff(p) || !c.countsAfterPowerOff(r) {
 		c.Streak = Streak{}
 		c.boundReadings()
 		return ""
 	}
-	unbroken := c.Streak.Count > 0 && c.Streak.Provider == r.Provider &&
-		r.AskedAt.Sub(c.Streak.LastAnswered) <= p.Freshness &&
-		r.Hints.LastReset.Equal(c.Streak.LastReset)
+	same := c.Streak.Count > 0 && c.Streak.Provider == r.Provider && last.Address == r.Address &&
+		(e.Match == IdentityProved || last.Identity == r.Identity) && r.Hints.LastReset.Equal(c.Streak.LastReset)
+	gap := r.AskedAt.Sub(c.Streak.LastAnswered)
+	unbroken := same && gap <= p.Freshness
 	renewed := c.Streak.Count > 0 && !o.Lease.RenewedAt.Equal(c.Streak.LeaseRenewedAt)
-	if unbroken && renewed && o.Lease.SeenAt.Before(r.AskedAt) && o.Lease.SeenAt.Sub(c.Streak.First) > leaseLag {
+	// While the taint is on, readings are further apart.
+	watched := unbroken || same && c.Taint.on() && gap <= 2*calmInterval
+	// A renewal that was on its way before the first Off reading is none after it;
+	// before the taint the last look has seen the newest.
+	late := c.Taint.on() || o.Lease.SeenAt.Sub(c.Streak.First) > leaseLag
+	if watched && renewed && late && !o.Lease.SeenAt.After(r.AskedAt) {
 		contradiction = fmt.Sprintf("%s says that the machine has been off since %s, but its kubelet renewed the Lease, seen at %s",
 			r.Provider, c.Streak.First.UTC().Format("15:04:05"), o.Lease.SeenAt.UTC().Format("15:04:05"))
 	}
 	if !unbroken || renewed {
+		c.Streak = Streak{}
+		if o.Lease.SeenAt.After(r.AnsweredAt) {
+			// This renewal may be younger than the reading: the next one begins
+			// the streak (S4).
+			c.boundReadings()
+			return contradiction
+		}
 		c.Streak = Streak{Provider: r.Provider, First: r.AnsweredAt, LeaseRenewedAt: o.Lease.RenewedAt, LastReset: r.Hints.LastReset}
 	}
 	c.Streak.Count++
 	c.Streak.Last, c.Streak.LastAnswered = r.AskedAt, r.AnsweredAt
 	c.boundReadings()
 	return contradiction
+}
+
+// compare sets how the reading's identity compares with what is expected now.
+func (e *Evidence) compare(x Expectation) {
+	e.Match, e.MatchReason = x.Match(e.Identity)
+	if e.Failed() {
+		// A machine that did not answer was not compared with anything.
+		e.Match, e.MatchReason = IdentityUnproved, "no identity was read"
+	}
+}
+
+// countsAsOff tells whether the reading may be part of a proof: a clean Off of
+// the right machine (S2, S3), with both its times.
+func (e Evidence) countsAsOff(p Policy) bool {
+	right := e.Match == IdentityProved || e.Match == IdentityUnproved && p.AllowUnproved
+	return e.SaysOff() && right && !e.AskedAt.IsZero() && !e.AnsweredAt.Before(e.AskedAt)
+}
+
+// compareAgain holds the stored readings against what is expected now: another
+// Node may have turned up with the same UUID, or the configuration has changed.
+// A streak whose readings do not count any more is none (S3).
+func (c *Case) compareAgain(p Policy, x Expectation) {
+	for i := range c.Readings {
+		e := &c.Readings[i]
+		e.compare(x)
+		if !e.AnsweredAt.Before(c.Streak.First) && !e.countsAsOff(p) {
+			c.Streak = Streak{}
+		}
+	}
+}
+
+// bounded cuts what a device may make as long as it likes.
+func bounded(r Reading) Reading {
+	r.Raw, r.Failure.Message, r.Hints.Conflict = cut(r.Raw), cut(r.Failure.Message), cut(r.Hints.Conflict)
+	return r
+}
+
+func cut(s string) string {
+	if len(s) <= MaxRawLength {
+		return s
+	}
+	return strings.ToValidUTF8(s[:MaxRawLength], "")
 }
 
 // boundReadings drops old readings, but keeps the one that began the streak, so

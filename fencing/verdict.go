@@ -143,8 +143,12 @@ func wasOff(c Case) bool {
 	return false
 }
 
-// judgeOff holds the streak against S1 and S4.
+// judgeOff holds the streak against S1 and S4. A machine that was proved off and
+// tainted, and reads Off still, needs no new proof.
 func judgeOff(p Policy, c Case, o Observation) Verdict {
+	if c.State == Tainted {
+		return Verdict{Kind: VerdictOff, Reason: ReasonProvedOff, Message: "the machine reads Off still"}
+	}
 	if missing := c.lacking(p, o); missing != "" {
 		return Verdict{Kind: Unverifiable, Reason: ReasonOffNotProved, Message: "the machine reads Off, not yet proved: " + missing}
 	}

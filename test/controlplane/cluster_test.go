@@ -66,7 +66,7 @@ func TestPowerLossByHand(t *testing.T) {
 			return isReady(n) && n.Status.NodeInfo.SystemUUID == uuid && n.Status.NodeInfo.BootID == "boot-1-"+name
 		}))
 	}
-	must(t, c.CreateStatefulSet(ctx, "default", "db"))
+	must(t, c.CreateStatefulSet(ctx, "default", "db", "n1"))
 	first, err := c.WaitRunning(ctx, "default", "db-0", "")
 	must(t, err)
 	if vas, err := c.Attachments(ctx, first); err != nil || len(vas) != 1 || !vas[0].Status.Attached {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // NodeOptions say what a node's operating system knows of its machine.
@@ -16,6 +17,9 @@ type NodeOptions struct {
 	ProviderID string
 	// Labels are set by the kubelet when it registers: k=v,k=v.
 	Labels string
+	// LeaseDuration is the node's lease duration, of which the kubelet renews every
+	// quarter; zero for the kubelet's default of 40 s.
+	LeaseDuration time.Duration
 }
 
 // NodeAgent is the running operating system of a machine: a kubelet process.
@@ -41,9 +45,10 @@ func (c *Cluster) StartNode(_ context.Context, o NodeOptions) (*NodeAgent, error
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, err
 	}
+	lease := int(max(o.LeaseDuration, 0) / time.Second)
 	p, err := StartProcess(c.Dir, "node-"+o.Name, []string{"TMPDIR=" + root}, c.options.Binaries.HollowNode,
 		"--name", o.Name, "--kubeconfig", c.kubeconfig, "--root", root, "--system-uuid", o.SystemUUID, "--boot-id", o.BootID,
-		"--provider-id", o.ProviderID, "--labels", o.Labels)
+		"--provider-id", o.ProviderID, "--labels", o.Labels, "--lease-seconds", fmt.Sprint(lease))
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,9 @@ func (c *Cluster) Ledger() ([]LedgerEvent, error) {
 	return events, s.Err()
 }
 
-// CreateStatefulSet makes a StatefulSet of one replica with a disk of its own.
-func (c *Cluster) CreateStatefulSet(ctx context.Context, namespace, name string) error {
+// CreateStatefulSet makes a StatefulSet of one replica with a disk of its own,
+// which runs on the node prefer while it can.
+func (c *Cluster) CreateStatefulSet(ctx context.Context, namespace, name, prefer string) error {
 	claim := "data-" + name + "-0"
 	_, err := c.Admin.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "disk-" + name},
@@ -76,6 +77,7 @@ func (c *Cluster) CreateStatefulSet(ctx context.Context, namespace, name string)
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
+					Affinity:                     preferNode(prefer),
 					AutomountServiceAccountToken: ptr.To(false),
 					// The hollow node's volume manager takes its time; the grace period
 					// of a pod is not what is shown here.
@@ -96,6 +98,17 @@ func (c *Cluster) CreateStatefulSet(ctx context.Context, namespace, name string)
 		return fmt.Errorf("create StatefulSet %s: %w", name, err)
 	}
 	return nil
+}
+
+func preferNode(name string) *corev1.Affinity {
+	if name == "" {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name},
+		}}},
+	}}}}
 }
 
 // WaitRunning waits until the pod runs, on another node than not, with its disk

@@ -71,26 +71,20 @@ func (h History) Last(kind EventKind) (Event, bool) {
 }
 
 // OffThroughout says whether the machine was off at from, at to, and at every
-// instant between. A time before the history began counts as not off: nothing
-// is known about it.
+// instant between. Of several events at one instant the last decides what was
+// true at it. A time before the history began counts as not off: nothing is
+// known about it.
 func (h History) OffThroughout(from, to time.Time) bool {
 	off := false
 	for _, e := range h {
-		if e.At.After(to) {
-			break
-		}
-		inside := e.At.After(from)
-		switch e.Kind {
-		case PoweredOff:
-			if inside { // so it was on at the beginning
-				return false
-			}
-			off = true
-		case PoweredOn:
-			if inside || e.At.Equal(from) {
-				return false
-			}
+		switch {
+		case e.At.After(to):
+		case e.Kind == PoweredOn && e.At.After(from):
+			return false
+		case e.Kind == PoweredOn:
 			off = false
+		case e.Kind == PoweredOff && !e.At.After(from):
+			off = true
 		}
 	}
 	return off && !to.Before(from)

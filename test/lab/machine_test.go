@@ -300,6 +300,8 @@ func TestUUIDOrders(t *testing.T) {
 		u.String():            "4c4c4544-0035-3410-8050-c6c04f314733",
 		u.Swapped().String():  "44454c4c-3500-1034-8050-c6c04f314733",
 		u.Reversed().String(): "3347314f-c0c6-5080-1034-350044454c4c",
+		// The third order of a real Dell's dump: what lies in memory, reversed.
+		u.Swapped().Reversed().String(): "3347314f-c0c6-5080-3410-00354c4c4544",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)

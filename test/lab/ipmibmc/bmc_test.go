@@ -46,8 +46,8 @@ func connect(t *testing.T, b *ipmibmc.BMC, user, pass string, priv types.Privile
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = c.WithCipherSuiteID(suite).WithMaxPrivilegeLevel(priv).WithTimeout(150 * time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	c = c.WithCipherSuiteID(suite).WithMaxPrivilegeLevel(priv).WithTimeout(300 * time.Millisecond).WithRetry(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := c.Connect(ctx); err != nil {
 		_ = c.Close(ctx)
@@ -67,7 +67,7 @@ func read(t *testing.T, b *ipmibmc.BMC) (*chassis.GetChassisStatusResponse, erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	return c.GetChassisStatus(ctx)
 }

@@ -97,7 +97,7 @@ func (d *desk) serve() {
 				return
 			}
 		}
-		text, err := "", errors.New("out of order")
+		text, err := "", errors.New("ipmisim: the script was told to fail")
 		if !fails {
 			text, err = d.do(words[1:])
 		}

@@ -93,6 +93,11 @@ var (
 	UUIDReversed = onSystem("UUIDReversed", func(c *call, doc map[string]any) {
 		doc["UUID"] = c.sys.machine().UUID().Reversed().String()
 	})
+	// UUIDRawReversed: the same machine, the bytes in memory read from their end
+	// (the third order in a dump of a Dell).
+	UUIDRawReversed = onSystem("UUIDRawReversed", func(c *call, doc map[string]any) {
+		doc["UUID"] = c.sys.machine().UUID().Swapped().Reversed().String()
+	})
 	// SerialDefault: the board was never programmed.
 	SerialDefault = setSystem("SerialDefault", "SerialNumber", "To be filled by O.E.M.")
 	// RootUUIDIsSystems: the service root and the manager bear the system's UUID

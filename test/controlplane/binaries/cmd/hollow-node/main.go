@@ -28,6 +28,7 @@ import (
 
 type settings struct {
 	name, kubeconfig, root, systemUUID, bootID, providerID, labels string
+	leaseSeconds                                                   int
 }
 
 func main() {
@@ -39,6 +40,7 @@ func main() {
 	flag.StringVar(&s.bootID, "boot-id", "", "boot ID of this boot")
 	flag.StringVar(&s.providerID, "provider-id", "", "provider ID of the node")
 	flag.StringVar(&s.labels, "labels", "", "labels of the node: k=v,k=v")
+	flag.IntVar(&s.leaseSeconds, "lease-seconds", 0, "duration of the node's lease; it is renewed every quarter of it; 0 for the kubelet's default")
 	flag.Parse()
 	if err := run(context.Background(), s); err != nil {
 		fmt.Fprintln(os.Stderr, "hollow-node:", err)
@@ -90,6 +92,9 @@ func run(ctx context.Context, s settings) error {
 	kubelet.Address = "127.0.0.1"
 	kubelet.EnableControllerAttachDetach = true
 	kubelet.ProviderID = s.providerID
+	if s.leaseSeconds > 0 {
+		kubelet.NodeLeaseDurationSeconds = int32(s.leaseSeconds)
+	}
 
 	heartbeat := *config
 	heartbeat.Timeout, heartbeat.QPS = kubelet.NodeStatusUpdateFrequency.Duration, -1

@@ -1,0 +1,3 @@
+// Package e2e holds nodefence against reality: the stories of package story on
+// the real control plane, and what else only shows there.
+package e2e

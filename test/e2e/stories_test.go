@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodefence/nodefence/test/story"
+)
+
+// world brings a world up in which nodefence runs.
+func world(t *testing.T, nodes map[string]story.Kind) (context.Context, *story.World) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs the control plane; -short leaves it out")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	t.Cleanup(cancel)
+	w, err := story.New(ctx, story.Options{Timing: story.Shortened(), Out: writer{t}, Progress: writer{t}, Nodes: nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	if err := w.StartNodefence(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, w
+}
+
+type writer struct{ t *testing.T }
+
+func (w writer) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimRight(string(b), "\n"))
+	return len(b), nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
