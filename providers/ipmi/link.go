@@ -86,7 +86,7 @@ func (l *link) exchange(ctx context.Context, what string, next func() ([]byte, e
 	var junk error
 	junked := 0
 	for wait, sent := firstWait, 1; ; wait, sent = wait*3/2, sent+1 {
-		if ctx.Err() != nil {
+		if ended(ctx) != nil {
 			return silence(ctx, what, sent-1, junked, junk)
 		}
 		pkt, err := next()
@@ -127,13 +127,22 @@ func (l *link) setDeadline(ctx context.Context, t time.Time) error {
 	if err := l.conn.SetReadDeadline(t); err != nil {
 		return err
 	}
+	return ended(ctx)
+}
+
+// ended is ctx.Err, but does not wait for the context's timer to run: between
+// the deadline and that moment every read would fail at once.
+func ended(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
 	return ctx.Err()
 }
 
 // broken says why the socket failed.
 func (l *link) broken(ctx context.Context, what string, err error) error {
 	switch {
-	case ctx.Err() != nil:
+	case ended(ctx) != nil:
 		return silence(ctx, what, 1, 0, nil)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &problem{kind: fencing.Unreachable, text: what + ": nothing listens on the controller's port; check address and port, and that IPMI over LAN is enabled", err: err}
@@ -147,7 +156,7 @@ func (l *link) broken(ctx context.Context, what string, err error) error {
 
 // silence says what did not come in time.
 func silence(ctx context.Context, what string, sent, junked int, junk error) error {
-	cause := context.Cause(ctx)
+	cause := ended(ctx)
 	if junked > 0 {
 		return &problem{kind: fencing.Malformed, err: cause,
 			text: fmt.Sprintf("%s: sent %d times; %d datagrams came back that are no answer (the last one: %v)", what, sent, junked, junk)}

@@ -177,7 +177,9 @@ func (c command) reply(msg []byte, rqSeq uint8) (code uint8, data []byte, err er
 	if len(msg) < header+trailer {
 		return 0, nil, fmt.Errorf("%w: a message of %d bytes", errNotOurs, len(msg))
 	}
-	if msg[0] != consoleAddress || msg[1]>>2 != c.netFn|1 || msg[4]>>2 != rqSeq || msg[5] != c.cmd {
+	// The requester's address (byte 0) is not looked at: some controllers put
+	// their own there, and the session and its numbers say more.
+	if msg[1]>>2 != c.netFn|1 || msg[4]>>2 != rqSeq || msg[5] != c.cmd {
 		return 0, nil, fmt.Errorf("%w: it answers another command", errNotOurs)
 	}
 	if checksum(msg[:3]) != 0 || checksum(msg[3:]) != 0 {

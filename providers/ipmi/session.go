@@ -237,7 +237,7 @@ func (s *session) close(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	if ctx.Err() == nil {
+	if ended(ctx) == nil {
 		if _, _, err := s.do(ctx, cmdCloseSession, le32(s.keys.bmcID)); err == nil {
 			s.active = false
 			return
