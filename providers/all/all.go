@@ -5,11 +5,13 @@ package all
 import (
 	"github.com/nodefence/nodefence/providers"
 	"github.com/nodefence/nodefence/providers/ipmi"
+	"github.com/nodefence/nodefence/providers/redfish"
 )
 
 // Registry gives the drivers by the names that the configuration uses.
 func Registry() providers.Registry {
 	return providers.Registry{
-		"ipmi": ipmi.New,
+		"ipmi":    ipmi.New,
+		"redfish": redfish.New,
 	}
 }

@@ -164,6 +164,7 @@ func TestConformanceSimulator(t *testing.T) {
 			providertest.NoState:        "ipmi_sim always answers chassis status in full; the in-process controller plays this",
 			providertest.NoIdentity:     "ipmi_sim takes its GUID from the configuration at its start; the in-process controller plays this",
 			providertest.RefusesWhenOff: "ipmi_sim obeys power down in every state; the in-process controller plays this",
+			providertest.Privileges:     "ipmi_sim enforces the level of a session, and lets any account open one of any level; the in-process controller plays this",
 			providertest.CountsSessions: "ipmi_sim does not tell how many sessions are open",
 		},
 		// Its script takes 30 ms and it does one thing at a time.

@@ -169,6 +169,8 @@ func setupProblem(what string, code types.RmcpStatusCode) error {
 	switch code {
 	case types.RmcpStatusCodeNoResToCreateSess, types.RmcpStatusCodeNoResToCreateSessAtRole:
 		p.kind, p.text = fencing.Busy, p.text+"; the controller has no session left"
+	case types.RmcpStatusCodeInvalidSessionID, types.RmcpStatusCodeInactiveSessionID:
+		p.kind, p.text = fencing.Busy, p.text+"; the controller dropped the session while it was set up, as it does when too many are opened at once"
 	case types.RmcpStatusCodeInvalidAuthAlg, types.RmcpStatusCodeInvalidIntegrityAlg, types.RmcpStatusCodeInvalidConfidentAlg,
 		types.RmcpStatusCodeNoCipherSuiteMatch, types.RmcpStatusCodeInvalidPayloadType,
 		types.RmcpStatusCodeNoMatchingAuthPayload, types.RmcpStatusCodeNoMatchingIntegrityPayload:

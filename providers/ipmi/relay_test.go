@@ -20,16 +20,22 @@ type relay struct {
 	spoil  func(pkt []byte) []byte // nil result: lost
 	delay  time.Duration
 	logins int
+	last   *net.UDPAddr
 	conns  map[string]*net.UDPConn
 }
 
 func newRelay(t testing.TB, to string) *relay {
 	t.Helper()
-	back, err := net.ResolveUDPAddr("udp", to)
+	front, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	front, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	return newRelayOn(t, front, to)
+}
+
+func newRelayOn(t testing.TB, front *net.UDPConn, to string) *relay {
+	t.Helper()
+	back, err := net.ResolveUDPAddr("udp", to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +69,7 @@ func (r *relay) forward() {
 			r.conns[from.String()] = up
 			r.wg.Go(func() { r.backward(up, from) })
 		}
+		r.last = from
 		dead := r.dead
 		r.mu.Unlock()
 		if !dead {
@@ -158,4 +165,13 @@ func noise(pkt []byte) []byte {
 		pkt[i] = byte(x)
 	}
 	return pkt
+}
+
+// toDriver sends a packet to the driver that asked last.
+func (r *relay) toDriver(pkt []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil {
+		_, _ = r.front.WriteToUDP(pkt, r.last)
+	}
 }

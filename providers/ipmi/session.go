@@ -89,12 +89,12 @@ func (s *session) request(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := s.refusal("Open Session", data); err != nil {
+			return err
+		}
 		var res rmcpplus.OpenSessionResponse
 		if err := res.Unpack(data); err != nil || res.RemoteConsoleSessionID != s.keys.consoleID {
 			return fmt.Errorf("%w: no answer to Open Session", errNotOurs)
-		}
-		if res.RmcpStatusCode != 0 {
-			return setupProblem("Open Session", res.RmcpStatusCode)
 		}
 		if res.AuthAlg != auth.AuthAlg || res.IntegrityAlg != integrity.IntegrityAlg || res.CryptAlg != crypt.CryptAlg || res.ManagedSystemSessionID == 0 {
 			return problemf(fencing.Malformed, "Open Session: asked for cipher suite %d, the controller answers with algorithms %d/%d/%d", s.keys.suite.id, res.AuthAlg, res.IntegrityAlg, res.CryptAlg)
@@ -102,6 +102,16 @@ func (s *session) request(ctx context.Context) error {
 		s.keys.bmcID = res.ManagedSystemSessionID
 		return nil
 	})
+}
+
+// refusal is the meaning of an answer of the session's setup whose status is not
+// success. It may be as short as tag and status: OpenIPMI sends no more. No
+// refusal proves anything, so that a forged one can do no harm but delay.
+func (s *session) refusal(what string, data []byte) error {
+	if len(data) < 2 || data[0] > s.tag || data[1] == 0 {
+		return nil
+	}
+	return setupProblem(what, types.RmcpStatusCode(data[1]))
 }
 
 // rakp12 names the user, and lets the controller prove that it knows the
@@ -125,15 +135,15 @@ func (s *session) rakp12(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := s.refusal("log in (RAKP 2)", data); err != nil {
+			return err
+		}
 		res := rmcpplus.RAKPMessage2{AuthAlg: s.keys.suite.auth}
 		// Only the answer to the last copy: a controller makes a new random
 		// number for each, and log-in by an older one would fail as if the
 		// password were wrong.
 		if err := res.Unpack(data); err != nil || res.MessageTag != s.tag {
 			return fmt.Errorf("%w: no answer to the last RAKP 1", errNotOurs)
-		}
-		if res.RmcpStatusCode != 0 {
-			return setupProblem("log in (RAKP 2)", res.RmcpStatusCode)
 		}
 		if res.RemoteConsoleSessionID != s.keys.consoleID {
 			return fmt.Errorf("%w: RAKP 2 of another session", errNotOurs)
@@ -170,12 +180,12 @@ func (s *session) rakp34(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := s.refusal("log in (RAKP 4)", data); err != nil {
+			return err
+		}
 		res := rmcpplus.RAKPMessage4{AuthAlg: alg}
 		if err := res.Unpack(data); err != nil {
 			return fmt.Errorf("%w: no answer to RAKP 3", errNotOurs)
-		}
-		if res.RmcpStatusCode != 0 {
-			return setupProblem("log in (RAKP 4)", res.RmcpStatusCode)
 		}
 		want, err := crypto.RAKP4ICV(alg, s.consoleRand[:], s.keys.bmcID, s.guid[:], sik)
 		if err != nil || res.MgmtConsoleSessionID != s.keys.consoleID || !crypto.Equal(want, res.IntegrityCheckValue) {

@@ -41,3 +41,20 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// The stories of the demonstration, in a world of their own, one after the other.
+func TestStories(t *testing.T) {
+	ctx, w := world(t, map[string]story.Kind{"node-1": story.IPMI, "node-2": story.Redfish, "node-3": story.IPMI, "node-4": story.Redfish})
+	for _, s := range story.All() {
+		if !t.Run(s.Name, func(t *testing.T) { must(t, s.Tell(ctx, w)) }) {
+			break // the world is not as the next story expects it
+		}
+	}
+	must(t, w.GroundTruth())
+}
+
+// A controller that is killed in any state of a case goes on where it was.
+func TestCrashes(t *testing.T) {
+	ctx, w := world(t, map[string]story.Kind{"node-1": story.Redfish, "node-2": story.IPMI, "node-3": story.IPMI})
+	must(t, story.Crashes(ctx, w, w.Nodes["node-1"], "db"))
+}

@@ -1,0 +1,209 @@
+package bmc
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	lib "github.com/bmc-toolbox/bmclib/v2/bmc"
+	liberrors "github.com/bmc-toolbox/bmclib/v2/errors"
+	"github.com/stmcginnis/gofish/common"
+
+	"github.com/nodefence/nodefence/fencing"
+	"github.com/nodefence/nodefence/providers"
+)
+
+// session is one driver of bmclib, logged in for one call.
+type session struct {
+	x      *exchange
+	name   string
+	driver any
+	creds  providers.Credentials
+	now    func() time.Time
+}
+
+// problem is a failure with its kind. Its text holds no secrets.
+type problem struct {
+	kind  fencing.FailureKind
+	text  string
+	after time.Duration
+}
+
+func (p *problem) Error() string { return p.text }
+
+func problemf(kind fencing.FailureKind, format string, args ...any) *problem {
+	return &problem{kind: kind, text: providers.CleanRaw(fmt.Sprintf(format, args...))}
+}
+
+// misfitError: the controller is not of this driver's kind; another may fit.
+type misfitError struct{ text string }
+
+func (e *misfitError) Error() string { return e.text }
+
+// run logs in, calls f and logs out. The driver's own methods are called, not
+// bmclib's client, which runs them in goroutines where a panic ends the process,
+// and divides the time that is left by the number of drivers.
+func (s *session) run(ctx context.Context, left int, f func(context.Context) error) error {
+	opener, ok := s.driver.(lib.Opener)
+	if !ok {
+		return problemf(fencing.Failed, "bmclib has no driver %s", s.name)
+	}
+	defer s.close()
+	open, cancel := ctx, context.CancelFunc(func() {})
+	if d, ok := ctx.Deadline(); ok && left > 1 {
+		open, cancel = context.WithTimeout(ctx, time.Until(d)/time.Duration(left))
+	}
+	defer cancel()
+	if err := opener.Open(open); err != nil {
+		if errors.Is(err, liberrors.ErrIncompatibleProvider) || isMisfit(s.name, err) {
+			return &misfitError{text: s.scrub(err.Error())}
+		}
+		return s.explain(ctx, "log in", err)
+	}
+	return f(ctx)
+}
+
+// isMisfit: bmclib's openbmc driver says only in its text that the controller is
+// no OpenBMC.
+func isMisfit(driver string, err error) bool {
+	return driver == "openbmc" && err.Error() == "not an OpenBMC device"
+}
+
+// close logs out, for a little while even if the call's context has ended.
+func (s *session) close() {
+	closer, ok := s.driver.(lib.Closer)
+	if !ok {
+		return
+	}
+	defer s.x.lingerOn()()
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	defer func() { _ = recover() }() // some drivers cannot close what never opened
+	_ = closer.Close(ctx)
+}
+
+// power reads the power state into a.
+func (s *session) power(ctx context.Context, a *answer) error {
+	getter, ok := s.driver.(lib.PowerStateGetter)
+	if !ok {
+		return problemf(fencing.Failed, "bmclib's driver %s reads no power state", s.name)
+	}
+	word, err := getter.PowerStateGet(ctx)
+	a.done = s.now()
+	if err != nil {
+		return s.explain(ctx, "read power state", err)
+	}
+	a.word, a.power = word, parseState(s.name, word)
+	if a.power == fencing.Unknown {
+		return problemf(fencing.Malformed, "the power state is %q, which is none that is known", providers.CleanRaw(word))
+	}
+	return nil
+}
+
+// serial reads the system's serial number; empty when the controller tells none.
+func (s *session) serial(ctx context.Context) (string, error) {
+	getter, ok := s.driver.(lib.InventoryGetter)
+	if !ok {
+		return "", nil
+	}
+	device, err := getter.Inventory(ctx)
+	if err != nil {
+		return "", s.explain(ctx, "read inventory", err)
+	}
+	if device == nil {
+		return "", nil
+	}
+	return strings.TrimSpace(device.Serial), nil
+}
+
+// powerOff forces the machine off. What bmclib returns is not proof of anything;
+// a refusal is judged by the state.
+func (s *session) powerOff(ctx context.Context, a *answer) error {
+	setter, ok := s.driver.(lib.PowerSetter)
+	if !ok {
+		return problemf(fencing.Failed, "bmclib's driver %s cannot power off", s.name)
+	}
+	done, err := setter.PowerSet(ctx, "off")
+	if err == nil && done {
+		return nil
+	}
+	refused := error(problemf(fencing.Failed, "the command was not accepted, and no reason given"))
+	if err != nil {
+		refused = s.explain(ctx, "power off", err)
+	}
+	var p *problem
+	if errors.As(refused, &p) && p.kind != fencing.Failed {
+		return refused
+	}
+	if s.power(ctx, a) == nil && a.power == fencing.Off {
+		return nil
+	}
+	return refused
+}
+
+// explain classifies what bmclib returned. Its errors may quote what was sent or
+// received, so only their text is kept, without the password.
+func (s *session) explain(ctx context.Context, what string, err error) error {
+	p := problemf(fencing.Failed, "%s: %s", what, s.scrub(err.Error()))
+	var status *common.Error
+	var syntax *json.SyntaxError
+	var typed *json.UnmarshalTypeError
+	dial := s.x.failure()
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case ctx.Err() != nil:
+		p.kind = fencing.TimedOut
+	case errors.As(dial, &untrusted), errors.Is(dial, providers.ErrFingerprint):
+		p.kind = fencing.Untrusted
+	case dial != nil:
+		if p.kind = providers.ClassifyNetwork(dial); p.kind == fencing.Failed {
+			p.kind = fencing.Unreachable
+		}
+	case errors.As(err, &status):
+		p.kind = statusKind(status.HTTPReturnedStatusCode)
+	case errors.As(err, &syntax), errors.As(err, &typed):
+		p.kind = fencing.Malformed
+	case errors.Is(err, liberrors.ErrLoginFailed), errors.Is(err, liberrors.ErrNotAuthenticated):
+		// Not always the password's fault; but to take it for that makes the
+		// caller careful with further attempts, which lock accounts.
+		p.kind = fencing.Unauthorized
+	}
+	return p
+}
+
+// statusKind is the meaning of an HTTP status that is no success.
+func statusKind(code int) fencing.FailureKind {
+	switch code {
+	case 401:
+		return fencing.Unauthorized
+	case 403:
+		return fencing.Forbidden
+	case 404:
+		return fencing.NotFound
+	case 429, 503:
+		return fencing.Busy
+	}
+	return fencing.Failed
+}
+
+// scrub takes the password out of a text, in the forms in which it is sent.
+func (s *session) scrub(text string) string {
+	pass := s.creds.Password
+	quoted, _ := json.Marshal(pass) // a string always encodes
+	for _, form := range []string{
+		pass, string(quoted[1 : len(quoted)-1]), url.QueryEscape(pass), url.PathEscape(pass),
+		base64.StdEncoding.EncodeToString([]byte(pass)),
+		base64.StdEncoding.EncodeToString([]byte(s.creds.Username + ":" + pass)),
+	} {
+		if form != "" {
+			text = strings.ReplaceAll(text, form, "[redacted]")
+		}
+	}
+	return providers.CleanRaw(text)
+}
