@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -121,7 +122,10 @@ func (p *problems) err() error {
 	if len(p.found) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(p.found, func(a, b Problem) int { return a.Line - b.Line })
+	// Some checks walk maps: path and message make the order the same each time.
+	slices.SortFunc(p.found, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
 	return &Error{Problems: p.found}
 }
 

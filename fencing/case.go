@@ -123,6 +123,10 @@ type PowerOffRecord struct {
 	// EndedAt is when the latest command ended, or was given up for lost with
 	// the controller that had sent it; zero while it is under way.
 	EndedAt time.Time
+	// FirstOffAt is when the first reading was answered that was begun after
+	// EndedAt and said Off; zero while there is none. Only a streak that begins
+	// with it may be of our own making.
+	FirstOffAt time.Time
 	// Failure is why the latest was not accepted.
 	Failure Failure
 }

@@ -101,7 +101,8 @@ func (k *checker) requireProof() {
 func (k *checker) holdNeeded(oldest Evidence) time.Duration {
 	po := k.c.PowerOff
 	after := oldest.AnsweredAt.Sub(po.EndedAt)
-	if po.Attempts == 0 || po.EndedAt.IsZero() || po.Failure.Kind != NoFailure || !oldest.AskedAt.After(po.EndedAt) || after > k.p.PowerOffRetry {
+	if po.Attempts == 0 || po.EndedAt.IsZero() || po.Failure.Kind != NoFailure || !oldest.AskedAt.After(po.EndedAt) ||
+		after > k.p.PowerOffRetry || !oldest.AnsweredAt.Equal(po.FirstOffAt) {
 		return k.p.Hold
 	}
 	for _, e := range k.c.Readings {

@@ -201,7 +201,7 @@ func (d *decider) intendPowerOff() {
 	d.c.State = PoweringOffMachine
 	d.c.Streak = Streak{}
 	d.c.PowerOff.Attempts++
-	d.c.PowerOff.IntendedAt, d.c.PowerOff.EndedAt, d.c.PowerOff.Failure = d.o.Now, time.Time{}, Failure{}
+	d.c.PowerOff = PowerOffRecord{Attempts: d.c.PowerOff.Attempts, IntendedAt: d.o.Now}
 	d.note(Warning, ReasonPowerOffIntended, fmt.Sprintf("attempt %d of %d: %s, and the node has not been Ready since %s",
 		d.c.PowerOff.Attempts, d.p.PowerOffAttempts, d.c.Verdict.Message, d.c.NotReadySince.UTC().Format("15:04:05")))
 	d.actions = append(d.actions, Action{Kind: ActionPowerOff})

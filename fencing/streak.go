@@ -63,13 +63,8 @@ func (c Case) lacking(p Policy, o Observation) string {
 func (c Case) holdNeeded(p Policy) time.Duration {
 	po := c.PowerOff
 	if po.Attempts == 0 || po.EndedAt.IsZero() || po.Failure.Kind != NoFailure ||
-		!c.Streak.First.After(po.EndedAt) || c.Streak.First.Sub(po.EndedAt) > p.PowerOffRetry {
+		!c.Streak.First.Equal(po.FirstOffAt) || c.Streak.First.Sub(po.EndedAt) > p.PowerOffRetry {
 		return p.Hold
-	}
-	for _, e := range c.Readings {
-		if e.Power == Off && e.AskedAt.After(po.EndedAt) && e.AnsweredAt.Before(c.Streak.First) {
-			return p.Hold
-		}
 	}
 	return p.HoldAfterPowerOff
 }
@@ -89,6 +84,9 @@ func (c *Case) absorbReading(p Policy, o Observation) (contradiction string) {
 		c.Refusals++
 	} else {
 		c.Refusals = 0
+	}
+	if po := &c.PowerOff; r.Power == Off && !po.EndedAt.IsZero() && po.FirstOffAt.IsZero() && r.AskedAt.After(po.EndedAt) {
+		po.FirstOffAt = r.AnsweredAt
 	}
 	if !e.countsAsOff(p) || !c.countsAfterPowerOff(r) {
 		c.Streak = Streak{}

@@ -176,6 +176,8 @@ func TestHoldAfterPowerOff(t *testing.T) {
 		{"Off later, with the full hold", fencing.NoFailure, off(142, 177), true},
 		{"refused, and Off all the same", fencing.Forbidden, off(116, 131), false},
 		{"begun before the command ended", fencing.NoFailure, append([]fencing.Reading{reading(110.5, fencing.Off)}, off(115, 120)...), false},
+		{"Off, and after a gap Off again", fencing.NoFailure, append([]fencing.Reading{reading(116, fencing.Off)}, off(127, 140)...), false},
+		{"Off of an unknown machine, and then Off", fencing.NoFailure, append([]fencing.Reading{nameless(116, fencing.Off)}, off(121, 136)...), false},
 		{"Off, On, and Off again", fencing.NoFailure, append([]fencing.Reading{reading(116, fencing.Off), reading(121, fencing.On)}, off(126, 139)...), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -196,6 +198,13 @@ func TestHoldAfterPowerOff(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nameless is a reading without an identity.
+func nameless(second float64, power fencing.PowerState) fencing.Reading {
+	r := reading(second, power)
+	r.Identity = fencing.Identity{}
+	return r
 }
 
 // TestClockSetBack: a controller whose clock is behind the last one's neither

@@ -30,7 +30,7 @@ func FromCase(c fencing.Case) (FencingCaseSpec, FencingCaseStatus) {
 			LastAnswered: metav1.NewMicroTime(k.LastAnswered), LeaseRenewedAt: micro(k.LeaseRenewedAt), LastReset: micro(k.LastReset)}
 	}
 	if p := c.PowerOff; p.Attempts > 0 {
-		s.PowerOff = &PowerOff{Attempts: int32(p.Attempts), IntendedAt: micro(p.IntendedAt), EndedAt: micro(p.EndedAt), Failure: fromFailure(p.Failure)}
+		s.PowerOff = &PowerOff{Attempts: int32(p.Attempts), IntendedAt: micro(p.IntendedAt), EndedAt: micro(p.EndedAt), FirstOffAt: micro(p.FirstOffAt), Failure: fromFailure(p.Failure)}
 	}
 	if t := c.Taint; t != (fencing.TaintRecord{}) {
 		s.Taint = &Taint{OffSince: micro(t.OffSince), LastReset: micro(t.LastReset), IntendedAt: micro(t.IntendedAt), AppliedAt: micro(t.AppliedAt),
@@ -93,7 +93,7 @@ func (o *FencingCase) ToCase() (fencing.Case, error) {
 			LastAnswered: k.LastAnswered.UTC(), LeaseRenewedAt: when(k.LeaseRenewedAt), LastReset: when(k.LastReset)}
 	}
 	if p := s.PowerOff; p != nil {
-		c.PowerOff = fencing.PowerOffRecord{Attempts: int(p.Attempts), IntendedAt: when(p.IntendedAt), EndedAt: when(p.EndedAt), Failure: r.failure("status.powerOff.failure", p.Failure)}
+		c.PowerOff = fencing.PowerOffRecord{Attempts: int(p.Attempts), IntendedAt: when(p.IntendedAt), EndedAt: when(p.EndedAt), FirstOffAt: when(p.FirstOffAt), Failure: r.failure("status.powerOff.failure", p.Failure)}
 	}
 	if t := s.Taint; t != nil {
 		c.Taint = fencing.TaintRecord{OffSince: when(t.OffSince), LastReset: when(t.LastReset), IntendedAt: when(t.IntendedAt), AppliedAt: when(t.AppliedAt),

@@ -175,6 +175,9 @@ type PowerOff struct {
 	// When the newest attempt ended.
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
+	// When the first reading after it said Off.
+	// +optional
+	FirstOffAt *metav1.MicroTime `json:"firstOffAt,omitempty"`
 	// Why the newest attempt was not accepted; absent when it was.
 	// +optional
 	Failure *Failure `json:"failure,omitempty"`

@@ -218,6 +218,10 @@ func (in *PowerOff) DeepCopyInto(out *PowerOff) {
 		in, out := &in.EndedAt, &out.EndedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.FirstOffAt != nil {
+		in, out := &in.FirstOffAt, &out.FirstOffAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Failure != nil {
 		in, out := &in.Failure, &out.Failure
 		*out = new(Failure)
