@@ -21,12 +21,12 @@ func start(t *testing.T) (context.Context, *controlplane.Cluster) {
 	if testing.Short() {
 		t.Skip("needs the control plane; -short leaves it out")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
-	t.Cleanup(cancel)
 	binaries, err := controlplane.EnsureBinaries(context.Background(), testWriter{t})
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(cancel)
 	c, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries, NodeMonitorGracePeriod: 8 * time.Second, NodeMonitorPeriod: time.Second})
 	if err != nil {
 		t.Fatal(err)

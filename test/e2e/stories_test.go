@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodefence/nodefence/test/controlplane"
 	"github.com/nodefence/nodefence/test/story"
 )
 
@@ -14,6 +15,10 @@ func world(t *testing.T, nodes map[string]story.Kind) (context.Context, *story.W
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs the control plane; -short leaves it out")
+	}
+	// What is built for the first time takes as long as it takes.
+	if _, err := controlplane.EnsureBinaries(t.Context(), writer{t}); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)

@@ -66,6 +66,7 @@ func New(ctx context.Context, o Options) (*World, error) {
 	fmt.Fprintln(o.Progress, "Starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and the disks ...")
 	cluster, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries, NodeMonitorGracePeriod: o.Timing.GracePeriod, NodeMonitorPeriod: time.Second})
 	if err != nil {
+		_ = os.RemoveAll(filepath.Dir(binary))
 		return nil, err
 	}
 	w := &World{Timing: o.Timing, Timeline: NewTimeline(o.Out), Cluster: cluster, Nodes: map[string]*Node{}, binary: binary, mode: "Confirm"}
@@ -97,11 +98,10 @@ func (w *World) populate(ctx, background context.Context, o Options) error {
 		}
 		w.Nodes[name] = n
 	}
-	for name, n := range w.Nodes {
+	for _, n := range w.Nodes {
 		if err := w.WaitReady(ctx, n); err != nil {
 			return err
 		}
-		_ = name
 	}
 	return nil
 }
