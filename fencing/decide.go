@@ -226,6 +226,9 @@ func (d *decider) scheduleReading() {
 	due := d.o.Now
 	if e, ok := d.c.Newest(); ok {
 		due = e.AskedAt.Add(d.interval(e))
+		if d.c.awaitsReading(e) {
+			due = earliest(due, e.AskedAt.Add(d.p.ReadInterval))
+		}
 	}
 	if due.After(d.o.Now) {
 		d.wake(due)

@@ -65,6 +65,9 @@ func judge(p Policy, c Case, o Observation) Verdict {
 	if !ok {
 		return Verdict{Kind: Unverifiable, Reason: ReasonNoReading, Message: "the machine has not answered yet"}
 	}
+	if c.awaitsReading(e) {
+		return c.Verdict
+	}
 	for _, doubt := range []func(Policy, Case, Evidence, Observation) (Verdict, bool){
 		doubtFailure, doubtIdentity, doubtConflict, doubtState,
 	} {
@@ -76,6 +79,12 @@ func judge(p Policy, c Case, o Observation) Verdict {
 		return judgeOn(c, e)
 	}
 	return judgeOff(p, c, o)
+}
+
+// awaitsReading tells whether the node is back and its machine has not been read
+// since: what was read before says nothing of it now.
+func (c Case) awaitsReading(newest Evidence) bool {
+	return (c.State == Recovering || c.State == Untainting) && !c.ReadySince.IsZero() && newest.AskedAt.Before(c.ReadySince)
 }
 
 // doubtFailure: an error is not a state (S2).
