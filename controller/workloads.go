@@ -55,12 +55,20 @@ func workloadsOf(pods []*corev1.Pod, attachments []*storagev1.VolumeAttachment, 
 				continue // a volume whose claim cannot be found counts as one that must go
 			}
 		}
-		w.Attachments = append(w.Attachments, va.Name)
+		w.Attachments = append(w.Attachments, volumeName(va))
 	}
 	sort.Strings(w.Leaving)
 	sort.Strings(w.Staying)
 	sort.Strings(w.Attachments)
 	return w
+}
+
+// volumeName is what people call an attachment: its volume, where it has a name.
+func volumeName(va *storagev1.VolumeAttachment) string {
+	if pv := va.Spec.Source.PersistentVolumeName; pv != nil {
+		return *pv
+	}
+	return va.Name
 }
 
 // claims lists the claims of a pod, as namespace/name.

@@ -34,7 +34,7 @@ func (d *decider) noteEvacuation() {
 	if d.c.Taint.EvacuatedAt.IsZero() && d.o.Workloads.Gone() {
 		d.c.Taint.EvacuatedAt = d.o.Now
 		d.note(Info, ReasonEvacuated, fmt.Sprintf("no pod that had to leave and no volume is left, %s after the taint; %s",
-			d.o.Now.Sub(d.c.Taint.AppliedAt).Round(100*time.Millisecond), listing("pods that tolerate the taint stay", d.o.Workloads.Staying)))
+			d.o.Now.Sub(d.c.Taint.AppliedAt).Round(100*time.Millisecond), listing("pods that stay", d.o.Workloads.Staying)))
 	}
 }
 
@@ -53,7 +53,7 @@ func (d *decider) leftovers() string {
 	if !w.Known {
 		return "it could not be listed what is left on the node"
 	}
-	return listing("pods have not left", w.Leaving) + "; " + listing("volumes are not detached", w.Attachments)
+	return listing("pods that have not left", w.Leaving) + "; " + listing("volumes that are not detached", w.Attachments)
 }
 
 // taintVanished deals with a taint that somebody else removed.

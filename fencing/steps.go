@@ -324,19 +324,18 @@ func (d *decider) seeTaint() {
 	d.c.State = Tainted
 	d.c.Taint.AppliedAt = d.o.Now
 	d.note(Info, ReasonTaintApplied, "the out-of-service taint is on the node: "+listing("pods to leave", d.o.Workloads.Leaving)+
-		"; "+listing("volumes to detach", d.o.Workloads.Attachments)+"; "+listing("pods that tolerate it and stay", d.o.Workloads.Staying))
+		"; "+listing("volumes to detach", d.o.Workloads.Attachments)+"; "+listing("pods that stay", d.o.Workloads.Staying))
 	d.wake(d.o.Now.Add(retryAction))
 }
 
 // listing names at most five of the names.
 func listing(what string, names []string) string {
 	const most = 5
-	if len(names) == 0 {
-		return "no " + what
+	switch n := len(names); {
+	case n == 0:
+		return what + ": none"
+	case n > most:
+		return fmt.Sprintf("%s: %s and %d more", what, strings.Join(names[:most], ", "), n-most)
 	}
-	shown := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		shown += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Sprintf("%d %s: %s", len(names), what, shown)
+	return what + ": " + strings.Join(names, ", ")
 }
