@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nodefence/nodefence/test/controlplane"
+	"github.com/nodefence/nodefence/test/peers"
 	"github.com/nodefence/nodefence/test/story"
 )
 
@@ -48,8 +49,12 @@ func must(t *testing.T, err error) {
 }
 
 // The stories of the demonstration, in a world of their own, one after the other.
+// The BMC of the power loss is one that we did not write.
 func TestStories(t *testing.T) {
-	ctx, w := world(t, map[string]story.Kind{"node-1": story.IPMI, "node-2": story.Redfish, "node-3": story.IPMI, "node-4": story.Redfish})
+	if !testing.Short() {
+		peers.Require(t, "ipmi_sim")
+	}
+	ctx, w := world(t, map[string]story.Kind{"node-1": story.OpenIPMI, "node-2": story.Redfish, "node-3": story.IPMI, "node-4": story.Redfish})
 	for _, s := range story.All() {
 		if !t.Run(s.Name, func(t *testing.T) { must(t, s.Tell(ctx, w)) }) {
 			break // the world is not as the next story expects it

@@ -121,16 +121,16 @@ func (w *World) apply(ctx context.Context, body []byte) error {
 var configTemplate = template.Must(template.New("").Parse(`apiVersion: nodefence.io/v1alpha1
 kind: Configuration
 providers:
-{{- range $kind, $_ := .Kinds }}
-- name: {{ $kind }}
-  driver: {{ $kind }}
+{{- range $driver, $_ := .Drivers }}
+- name: {{ $driver }}
+  driver: {{ $driver }}
   credentials: {secret: {namespace: nodefence, name: bmc}}
 {{- end }}
 groups:
-{{- range $kind, $nodes := .Kinds }}
-- name: {{ $kind }}-machines
+{{- range $driver, $nodes := .Drivers }}
+- name: {{ $driver }}-machines
   selector: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [{{ range $nodes }}{{ .Name }}, {{ end }}]}]}
-  provider: {{ $kind }}
+  provider: {{ $driver }}
   mode: {{ $.Mode }}
   machine:
     nodes:
@@ -151,16 +151,16 @@ budget: {maxConcurrent: 1, maxUnhealthy: 50%}
 // place.
 func (w *World) writeConfig() error {
 	type node struct{ Name, Address, Fingerprint string }
-	kinds := map[Kind][]node{}
+	drivers := map[string][]node{}
 	for name, n := range w.Nodes {
 		e := node{Name: name, Address: n.BMC.Address()}
 		if r, ok := n.BMC.(*redfishBMC); ok {
 			e.Fingerprint = r.Fingerprint()
 		}
-		kinds[n.BMC.Kind()] = append(kinds[n.BMC.Kind()], e)
+		drivers[n.BMC.Driver()] = append(drivers[n.BMC.Driver()], e)
 	}
 	var b bytes.Buffer
-	if err := configTemplate.Execute(&b, map[string]any{"Kinds": kinds, "Mode": w.mode, "Timing": w.Timing}); err != nil {
+	if err := configTemplate.Execute(&b, map[string]any{"Drivers": drivers, "Mode": w.mode, "Timing": w.Timing}); err != nil {
 		return err
 	}
 	if err := os.WriteFile(w.configFile()+".new", b.Bytes(), 0o600); err != nil {
@@ -249,15 +249,18 @@ func (w *World) readLog(path string, offset int64) int64 {
 			return offset // half a line is read again
 		}
 		offset += int64(len(line))
-		var l struct{ Level, Msg, Node, Case, Reason, Error string }
+		var l struct {
+			Time                                  time.Time
+			Level, Msg, Node, Case, Reason, Error string
+		}
 		if json.Unmarshal(line, &l) != nil {
 			continue
 		}
 		switch {
 		case l.Case != "" && l.Reason != "":
-			w.Timeline.Add("nodefence", "%s: %s: %s", l.Node, l.Reason, l.Msg)
+			w.Timeline.AddAt(l.Time, "nodefence", "%s: %s: %s", l.Node, l.Reason, l.Msg)
 		case l.Level == "error", l.Level == "warn":
-			w.Timeline.Add("nodefence", "%s: %s %s", l.Level, l.Msg, l.Error)
+			w.Timeline.AddAt(l.Time, "nodefence", "%s: %s %s", l.Level, l.Msg, l.Error)
 		}
 	}
 }

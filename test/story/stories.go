@@ -65,6 +65,10 @@ func (w *World) moves(ctx context.Context, n *Node, app string, since time.Time)
 		return nil, wrong("%d disks are still attached to %s", len(attachments), n.Name)
 	}
 	w.Timeline.Add("story", "the workload runs on %s, %.1f s after the failure", on, time.Since(since).Seconds())
+	if took, ok := w.taintLatency(fc, since); ok {
+		w.TaintLatencies = append(w.TaintLatencies, took)
+		w.Timeline.Add("story", "from the complete proof and not Ready to the taint: %.3f s", took.Seconds())
+	}
 	return fc, w.GroundTruth()
 }
 
@@ -165,20 +169,22 @@ func Unreachable(ctx context.Context, w *World, n *Node) error {
 	w.Timeline.Title("A BMC that cannot be reached: "+n.Name+" ("+string(n.BMC.Kind())+")", "The machine may be off; nobody can say. Held and announced, nothing done.")
 	n.BMC.Unreachable(true)
 	since := w.fail(n, "%s loses its power, and its BMC does not answer", n.Machine.PowerLoss)
-	return w.heldUntilMended(ctx, n, since, "Unreachable", func() { n.BMC.Unreachable(false) })
+	return w.heldUntilMended(ctx, n, since, "Unreachable", func() error { n.BMC.Unreachable(false); return nil })
 }
 
 // WrongMachine: the address leads to another machine, which is off. Nothing is done.
 func WrongMachine(ctx context.Context, w *World, n *Node) error {
 	w.Timeline.Title("The wrong machine behind the address of "+n.Name+" ("+string(n.BMC.Kind())+")", "Another machine answers, and it is off. Held and announced, nothing done.")
-	n.BMC.AnswersForAnother(true)
+	if err := n.BMC.AnswersForAnother(true); err != nil {
+		return err
+	}
 	since := w.fail(n, "%s loses its power, and another machine answers at its address", n.Machine.PowerLoss)
-	return w.heldUntilMended(ctx, n, since, "WrongMachine", func() { n.BMC.AnswersForAnother(false) })
+	return w.heldUntilMended(ctx, n, since, "WrongMachine", func() error { return n.BMC.AnswersForAnother(false) })
 }
 
 // heldUntilMended waits for the hold, sees that nothing is done for longer than a
 // proof would take, and lets everything come back.
-func (w *World) heldUntilMended(ctx context.Context, n *Node, since time.Time, reason string, mend func()) error {
+func (w *World) heldUntilMended(ctx context.Context, n *Node, since time.Time, reason string, mend func() error) error {
 	if _, err := w.WaitCase(ctx, n, since, "held for "+reason, heldFor(reason)); err != nil {
 		return err
 	}
@@ -202,7 +208,9 @@ func (w *World) heldUntilMended(ctx context.Context, n *Node, since time.Time, r
 		return err
 	}
 	w.Timeline.Add("machine", "%s gets its power back, and its BMC is mended", n.Name)
-	mend()
+	if err := mend(); err != nil {
+		return err
+	}
 	if _, err := w.WaitCase(ctx, n, since, "closed", inState("Closed")); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,53 +13,96 @@ type Line struct {
 	At   time.Time
 	Who  string
 	What string
+	// title begins a story, and zero is the moment that its seconds are counted
+	// from; neither is a thing that happened.
+	title, zero bool
 }
 
-// Timeline collects what happens and prints it as it does, with the seconds
-// since the failure that the story is about.
+// settle is how long a line waits for earlier ones: a watch tells of a change
+// before the log that says why has been read.
+const settle = 300 * time.Millisecond
+
+// Timeline collects what happens and prints it in the order of time, with the
+// seconds since the failure that the story is about.
 type Timeline struct {
-	out   io.Writer
-	mu    sync.Mutex
-	zero  time.Time
-	lines []Line
+	out     io.Writer
+	mu      sync.Mutex
+	zero    time.Time
+	pending []Line
+	stop    chan struct{}
+	done    sync.WaitGroup
 }
 
-// NewTimeline prints to out.
-func NewTimeline(out io.Writer) *Timeline { return &Timeline{out: out, zero: time.Now()} }
+// NewTimeline prints to out until it is closed.
+func NewTimeline(out io.Writer) *Timeline {
+	t := &Timeline{out: out, zero: time.Now(), stop: make(chan struct{})}
+	t.done.Go(t.run)
+	return t
+}
+
+func (t *Timeline) run() {
+	tick := time.NewTicker(settle / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			t.flush(now.Add(-settle))
+		case <-t.stop:
+			t.flush(time.Now().Add(settle))
+			return
+		}
+	}
+}
+
+// Close prints what is left.
+func (t *Timeline) Close() {
+	close(t.stop)
+	t.done.Wait()
+}
 
 // Title begins a story.
 func (t *Timeline) Title(title, about string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.zero = time.Now()
-	fmt.Fprintf(t.out, "\n━━ %s\n   %s\n", title, about)
+	t.add(Line{At: time.Now(), Who: title, What: about, title: true, zero: true})
 }
 
 // Zero sets the moment that seconds are counted from.
-func (t *Timeline) Zero() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.zero = time.Now()
-}
+func (t *Timeline) Zero() { t.add(Line{At: time.Now(), zero: true}) }
 
-// Add adds a line and prints it.
+// Add adds a line for something that happens now.
 func (t *Timeline) Add(who, format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l := Line{time.Now(), who, fmt.Sprintf(format, args...)}
-	t.lines = append(t.lines, l)
-	fmt.Fprintf(t.out, "%+7.1fs  %-10s %s\n", l.At.Sub(t.zero).Seconds(), l.Who, l.What)
+	t.AddAt(time.Now(), who, format, args...)
 }
 
-// Since gives the lines since a moment.
-func (t *Timeline) Since(at time.Time) []Line {
+// AddAt adds a line for something that happened a moment ago.
+func (t *Timeline) AddAt(at time.Time, who, format string, args ...any) {
+	t.add(Line{At: at, Who: who, What: fmt.Sprintf(format, args...)})
+}
+
+func (t *Timeline) add(l Line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out []Line
-	for _, l := range t.lines {
-		if !l.At.Before(at) {
-			out = append(out, l)
-		}
+	t.pending = append(t.pending, l)
+}
+
+// flush prints what happened until then.
+func (t *Timeline) flush(until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slices.SortStableFunc(t.pending, func(a, b Line) int { return a.At.Compare(b.At) })
+	for len(t.pending) > 0 && !t.pending[0].At.After(until) {
+		t.print(t.pending[0])
+		t.pending = t.pending[1:]
 	}
-	return out
+}
+
+func (t *Timeline) print(l Line) {
+	if l.zero {
+		t.zero = l.At
+	}
+	switch {
+	case l.title:
+		fmt.Fprintf(t.out, "\n━━ %s\n   %s\n", l.Who, l.What)
+	case !l.zero:
+		fmt.Fprintf(t.out, "%+7.1fs  %-10s %s\n", l.At.Sub(t.zero).Seconds(), l.Who, l.What)
+	}
 }

@@ -19,6 +19,7 @@ type watcher struct {
 	w      *World
 	mu     sync.Mutex
 	taints []taintSeen
+	silent map[string]time.Time // when each node was last seen to become not Ready
 }
 
 // taintSeen is the appearance of the out-of-service taint on a node.
@@ -30,7 +31,7 @@ type taintSeen struct {
 }
 
 func (w *World) startWatching(ctx context.Context) (*watcher, error) {
-	s := &watcher{w: w}
+	s := &watcher{w: w, silent: map[string]time.Time{}}
 	f := informers.NewSharedInformerFactory(w.Cluster.Admin, 0)
 	for _, err := range []error{
 		handle(f.Core().V1().Nodes().Informer(), s.node),
@@ -75,12 +76,20 @@ func (s *watcher) node(before, after *corev1.Node) {
 	t := s.w.Timeline
 	if a, b := controlplane.Ready(before), controlplane.Ready(after); a != b {
 		t.Add("kubernetes", "node %s: Ready is %s (boot ID %.8s)", after.Name, b, after.Status.NodeInfo.BootID)
+		if b != corev1.ConditionTrue {
+			s.mu.Lock()
+			s.silent[after.Name] = time.Now()
+			s.mu.Unlock()
+		}
 	}
 	switch a, b := outOfService(before), outOfService(after); {
 	case !a && b:
 		t.Add("kubernetes", "node %s: tainted out-of-service", after.Name)
 		seen := taintSeen{node: after.Name, at: time.Now()}
-		if n := s.w.Nodes[after.Name]; n != nil {
+		s.w.mu.Lock()
+		n := s.w.Nodes[after.Name]
+		s.w.mu.Unlock()
+		if n != nil {
 			seen.off = n.Machine.History().OffAt(seen.at)
 		}
 		s.mu.Lock()
@@ -140,6 +149,17 @@ func (s *watcher) tainted(node string, since time.Time) []taintSeen {
 		}
 	}
 	return out
+}
+
+// notReady gives when a node was last seen to become not Ready, if that was after
+// a moment.
+func (s *watcher) notReady(node string, since time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.silent[node]; at.After(since) {
+		return at
+	}
+	return time.Time{}
 }
 
 // GroundTruth holds everything that has happened against the machine room: no

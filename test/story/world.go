@@ -22,7 +22,13 @@ type World struct {
 	Timing   Timing
 	Timeline *Timeline
 	Cluster  *controlplane.Cluster
-	Nodes    map[string]*Node
+	// Nodes does not change once the world is up; until then mu guards it.
+	Nodes map[string]*Node
+	mu    sync.Mutex
+
+	// TaintLatencies are the times from "proof complete and not Ready" to the
+	// taint of the stories told so far.
+	TaintLatencies []time.Duration
 
 	binary    string
 	dynamic   dynamic.Interface
@@ -92,11 +98,13 @@ func (w *World) populate(ctx, background context.Context, o Options) error {
 	}
 	fmt.Fprintf(o.Progress, "Powering on %d machines ...\n", len(o.Nodes))
 	for name, kind := range o.Nodes {
-		n, err := w.addNode(name, kind)
+		n, err := w.addNode(ctx, name, kind)
 		if err != nil {
 			return fmt.Errorf("machine %s: %w", name, err)
 		}
+		w.mu.Lock()
 		w.Nodes[name] = n
+		w.mu.Unlock()
 	}
 	for _, n := range w.Nodes {
 		if err := w.WaitReady(ctx, n); err != nil {
@@ -120,6 +128,7 @@ func (w *World) Close() {
 	}
 	w.cancel()
 	w.followers.Wait()
+	w.Timeline.Close()
 	for _, n := range w.Nodes {
 		n.Machine.Close()
 		_ = n.BMC.Close() // a loopback listener; nothing is left to do about an error

@@ -50,7 +50,7 @@ func (b *BMC) chassisStatus(context.Context, *handlers.HandlerContext, []byte) (
 	f, st := b.Faults(), b.machine.State()
 	r := chassis.GetChassisStatusResponse{
 		// One bit cannot say more: whatever is not off is on.
-		PowerIsOn:            (st.Power != lab.Off || f.ReadsOn) && !f.ReadsOff,
+		PowerIsOn:            (st.Power != lab.Off || f.ReadsOn) && !f.ReadsOff && !f.OtherMachine,
 		PowerFault:           f.PowerFault,
 		PowerControlFault:    f.PowerFault,
 		PowerRestorePolicy:   restorePolicy(st.Restore),
@@ -87,7 +87,7 @@ func (b *BMC) chassisControl(_ context.Context, hctx *handlers.HandlerContext, r
 		return nil, codeDataTooShort, nil
 	}
 	switch f := b.Faults(); {
-	case f.IgnoresControl:
+	case f.IgnoresControl || f.OtherMachine:
 		return nil, types.CodeOK, nil
 	case f.RefusesControl:
 		return nil, codeNotInState, nil
@@ -144,6 +144,9 @@ func (b *BMC) systemGUID(context.Context, *handlers.HandlerContext, []byte) ([]b
 	guid := b.machine.UUID().Swapped()
 	if b.Faults().ZeroGUID {
 		guid = lab.UUID{}
+	}
+	if b.Faults().OtherMachine {
+		guid[15] ^= 0xFF
 	}
 	return guid[:], types.CodeOK, nil
 }

@@ -45,4 +45,6 @@ type Faults struct {
 	RefusesControl bool
 	// ZeroGUID: the system GUID was never programmed.
 	ZeroGUID bool
+	// OtherMachine: the address leads to another machine, which is off.
+	OtherMachine bool
 }
