@@ -12,7 +12,7 @@ import (
 )
 
 // world brings a world up in which nodefence runs.
-func world(t *testing.T, nodes map[string]story.Kind) (context.Context, *story.World) {
+func world(t testing.TB, nodes map[string]story.Kind) (context.Context, *story.World) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs the control plane; -short leaves it out")
@@ -34,14 +34,14 @@ func world(t *testing.T, nodes map[string]story.Kind) (context.Context, *story.W
 	return ctx, w
 }
 
-type writer struct{ t *testing.T }
+type writer struct{ t testing.TB }
 
 func (w writer) Write(b []byte) (int, error) {
 	w.t.Log(strings.TrimRight(string(b), "\n"))
 	return len(b), nil
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -36,11 +36,15 @@ func run(ctx context.Context, args []string) error {
 	if _, err := controlplane.EnsureBinaries(ctx, os.Stdout); err != nil {
 		return fmt.Errorf("build the control plane: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "nodefence-test-")
+	dir, err := os.MkdirTemp("", "nft-") // short: unix sockets lie below it
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer remove(dir)
+	// Tests that are interrupted cannot remove what they wrote: all of it lies here.
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		return err
+	}
 	notRun := filepath.Join(dir, "not-run")
 	if len(args) == 0 {
 		args = []string{"./..."}
@@ -66,6 +70,18 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("%d tests did not run, and under CI each must", len(missing))
 	}
 	return nil
+}
+
+// remove removes the tests' files. Processes that an interrupted test has started
+// end with it, and may write for a moment still.
+func remove(dir string) {
+	for range 20 {
+		if os.RemoveAll(dir) == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	fmt.Fprintln(os.Stderr, "runtests: could not remove", dir)
 }
 
 func command(ctx context.Context, args ...string) *exec.Cmd {

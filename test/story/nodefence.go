@@ -144,6 +144,12 @@ groups:
   untaint: {stableFor: {{ .StableFor }}, maxWait: {{ .MaxWait }}}
 {{- end }}
 {{- end }}
+{{- if .Fleet }}
+- name: fleet
+  selector: {matchLabels: {lab.nodefence.io/fleet: "true"}}
+  provider: redfish
+  machine: {template: "https://{{ "{{ .Name }}" }}.bmc.invalid"}
+{{- end }}
 budget: {maxConcurrent: 1, maxUnhealthy: 50%}
 `))
 
@@ -160,7 +166,7 @@ func (w *World) writeConfig() error {
 		drivers[n.BMC.Driver()] = append(drivers[n.BMC.Driver()], e)
 	}
 	var b bytes.Buffer
-	if err := configTemplate.Execute(&b, map[string]any{"Drivers": drivers, "Mode": w.mode, "Timing": w.Timing}); err != nil {
+	if err := configTemplate.Execute(&b, map[string]any{"Drivers": drivers, "Mode": w.mode, "Timing": w.Timing, "Fleet": w.fleet != nil}); err != nil {
 		return err
 	}
 	if err := os.WriteFile(w.configFile()+".new", b.Bytes(), 0o600); err != nil {

@@ -36,8 +36,11 @@ type World struct {
 	listen    string
 	mode      string
 	watch     *watcher
-	cancel    context.CancelFunc
-	followers sync.WaitGroup
+	// background ends with the world.
+	background context.Context
+	fleet      []string
+	cancel     context.CancelFunc
+	followers  sync.WaitGroup
 }
 
 // Node is a node of the world, from its kubelet down to its BMC.
@@ -77,15 +80,15 @@ func New(ctx context.Context, o Options) (*World, error) {
 	}
 	w := &World{Timing: o.Timing, Timeline: NewTimeline(o.Out), Cluster: cluster, Nodes: map[string]*Node{}, binary: binary, mode: "Confirm"}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w.cancel = cancel
-	if err := w.populate(ctx, background, o); err != nil {
+	w.background, w.cancel = background, cancel
+	if err := w.populate(ctx, o); err != nil {
 		w.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *World) populate(ctx, background context.Context, o Options) error {
+func (w *World) populate(ctx context.Context, o Options) error {
 	var err error
 	if w.dynamic, err = dynamic.NewForConfig(w.Cluster.RESTConfig()); err != nil {
 		return err
@@ -93,7 +96,7 @@ func (w *World) populate(ctx, background context.Context, o Options) error {
 	if err := w.install(ctx); err != nil {
 		return err
 	}
-	if w.watch, err = w.startWatching(background); err != nil {
+	if w.watch, err = w.startWatching(w.background); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Progress, "Powering on %d machines ...\n", len(o.Nodes))
