@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/refused.txt")
+var update = flag.Bool("update", false, "rewrite what tests compare with")
 
 func TestRefused(t *testing.T) {
 	const name = "testdata/refused.txt"

@@ -16,14 +16,15 @@ const (
 // Configuration is one configuration file, complete with its defaults. Only
 // Parse and Load make one; it never changes afterwards, so it may be shared.
 type Configuration struct {
-	// APIVersion is nodefence.io/v1alpha1.
+	// APIVersion is always nodefence.io/v1alpha1. Required.
 	APIVersion string `json:"apiVersion"`
-	// Kind is Configuration.
+	// Kind is always Configuration. Required.
 	Kind string `json:"kind"`
-	// Providers are the ways to machines. At least one.
+	// Providers are the ways to machines. Required: at least one.
 	Providers []Provider `json:"providers"`
-	// Groups say which nodes are looked after, and how. At least one. A node
-	// that is in no group is left alone; one that is in two is too.
+	// Groups say which nodes are looked after, and how. A node that is in no
+	// group is left alone; for one that is in two nothing is done, and people are
+	// told. Required: at least one.
 	Groups []Group `json:"groups"`
 	// Budget bounds what happens at once in the whole cluster.
 	Budget Budget `json:"budget"`
@@ -34,11 +35,11 @@ type Configuration struct {
 
 // Provider is a driver with its settings.
 type Provider struct {
-	// Name is how groups refer to it: a DNS label, unique.
+	// Name is how groups refer to it: a DNS label, unique. Required.
 	Name string `json:"name"`
-	// DriverName is a name of the registry, such as redfish.
+	// DriverName says what speaks to the machines: redfish, ipmi or bmc. Required.
 	DriverName string `json:"driver"`
-	// From says where the name and the password come from.
+	// From says where the user name and the password come from. Required.
 	From CredentialSource `json:"credentials"`
 	// TLS says how endpoints prove themselves. Default: by the system's roots.
 	TLS TLS `json:"tls,omitzero"`
@@ -52,21 +53,21 @@ type Provider struct {
 // CredentialSource is where credentials are read from: exactly one field is set.
 // They are read whenever they are needed, so that a rotation needs no restart.
 type CredentialSource struct {
-	// Secret is a Secret with the keys username and password.
+	// Secret is a Secret with the keys username and password. Default: none.
 	Secret *SecretReference `json:"secret,omitempty"`
 	// File is the absolute path of a YAML file with the keys username and
-	// password.
+	// password. Default: none.
 	File string `json:"file,omitempty"`
 	// Directory is the absolute path of a directory with the files username and
-	// password, such as a mounted Secret.
+	// password, such as a mounted Secret. Default: none.
 	Directory string `json:"directory,omitempty"`
 }
 
 // SecretReference names a Secret.
 type SecretReference struct {
-	// Namespace is the Secret's namespace.
+	// Namespace is the Secret's namespace. Required.
 	Namespace string `json:"namespace"`
-	// Name is the Secret's name.
+	// Name is the Secret's name. Required.
 	Name string `json:"name"`
 }
 
@@ -74,10 +75,10 @@ type SecretReference struct {
 // set; without any, the system's roots decide.
 type TLS struct {
 	// CAFile is the absolute path of a PEM bundle that is used instead of the
-	// system's roots.
+	// system's roots. It is read again when it changes. Default: none.
 	CAFile string `json:"caFile,omitempty"`
 	// Fingerprint pins the SHA-256 of the certificate: 64 hexadecimal digits,
-	// colons allowed.
+	// colons allowed. Default: none.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// InsecureSkipVerify turns verification off: whoever can answer in the
 	// endpoint's place gets the password. Default: false.
@@ -86,16 +87,19 @@ type TLS struct {
 
 // Group is a set of nodes that are treated alike.
 type Group struct {
-	// Name is a DNS label, unique.
+	// Name is how cases, logs and metrics refer to the group: a DNS label, unique.
+	// Required.
 	Name string `json:"name"`
-	// Selector says which nodes belong to the group. Required; `{}` selects all.
+	// Selector says which nodes belong to the group, by their labels; `{}` selects
+	// all. Required.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// ProviderName is the name of the provider that speaks to the machines.
+	// ProviderName is the name of the provider that speaks to the machines. Required.
 	ProviderName string `json:"provider"`
-	// Mode is how far nodefence may go: Observe, Confirm or Fence. Default:
-	// Confirm.
+	// Mode is how far nodefence may go. Observe: decide and report, change
+	// nothing. Confirm: taint the Node of a machine that is proved off. Fence: also
+	// power the machine off. Default: Confirm.
 	Mode fencing.Mode `json:"mode"`
-	// Addressing says where the machine of a node is.
+	// Addressing says where the machine of a node is. Required.
 	Addressing Addressing `json:"machine"`
 	// Proof is what proves a machine off.
 	Proof Proof `json:"proof"`
@@ -119,12 +123,13 @@ type Group struct {
 // Template and Nodes is set.
 type Addressing struct {
 	// Annotation is the key of the Node's annotation that holds the address.
+	// Default: none.
 	Annotation string `json:"annotation,omitempty"`
 	// Template is a Go template that gives the address. It sees Name, Labels,
 	// Annotations, ProviderID and SystemUUID of the Node; what the Node lacks is
-	// an error.
+	// an error. Default: none.
 	Template string `json:"template,omitempty"`
-	// Nodes are the machines by the Node's name.
+	// Nodes are the machines by the Node's name. Default: none.
 	Nodes map[string]NodeMachine `json:"nodes,omitempty"`
 	// System names the machine behind an endpoint that has several, for nodes
 	// whose entry names none: a Go template like Template. Default: the one that
@@ -162,8 +167,8 @@ type NodeMachine struct {
 type Proof struct {
 	// Readings is how many consecutive Off readings prove Off. Default: 3.
 	Readings int `json:"readings"`
-	// Hold is how long they must span: longer than a power cycle reads as Off.
-	// Default: 30s.
+	// Hold is how long these readings must span: longer than a power cycle reads as
+	// Off. Default: 30s.
 	Hold metav1.Duration `json:"hold"`
 	// HoldAfterPowerOff takes the place of Hold after a power-off of our own.
 	// Default: 10s.
@@ -171,9 +176,11 @@ type Proof struct {
 	// Freshness is how old the newest Off reading may be when it is used.
 	// Default: 10s.
 	Freshness metav1.Duration `json:"freshness"`
-	// Interval is the time between two readings of one machine. Default: 5s.
+	// Interval is the time between two readings of one machine. It must be less
+	// than freshness, or a proof is stale before it is complete. Default: 5s.
 	Interval metav1.Duration `json:"interval"`
-	// Timeout is the deadline of one reading. Default: 8s.
+	// Timeout is the deadline of one reading. It must not be longer than
+	// freshness, or a slow answer never counts. Default: 8s.
 	Timeout metav1.Duration `json:"timeout"`
 	// SuspectAfter is how long a node's Lease may go without a renewal before
 	// its machine is read. Default: 15s.
@@ -198,12 +205,13 @@ type Alerts struct {
 
 // PowerOff says when and how a machine is powered off.
 type PowerOff struct {
-	// After is how long the node must have been not Ready before. Default: 60s.
+	// After is how long the node must have been not Ready before its machine is
+	// powered off: time for a crash dump and for watchdogs. Default: 1m.
 	After metav1.Duration `json:"after"`
 	// Timeout is the deadline of one command. Default: 15s.
 	Timeout metav1.Duration `json:"timeout"`
-	// RetryAfter is how long it may take to show before it is tried again.
-	// Default: 30s.
+	// RetryAfter is how long a power-off may take to show before it is tried
+	// again. Default: 30s.
 	RetryAfter metav1.Duration `json:"retryAfter"`
 	// Attempts is how often it is tried before the case is held. Default: 3.
 	Attempts int `json:"attempts"`
@@ -211,7 +219,8 @@ type PowerOff struct {
 
 // Untaint says when the taint goes.
 type Untaint struct {
-	// StableFor is how long the node must have been Ready before. Default: 30s.
+	// StableFor is how long the node must have been Ready before the taint goes.
+	// It must not be longer than maxWait. Default: 30s.
 	StableFor metav1.Duration `json:"stableFor"`
 	// MaxWait is how long the taint may stay on a Ready node that something has
 	// not left; then it goes with an alert. Default: 5m.
