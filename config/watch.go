@@ -19,6 +19,9 @@ type Watcher struct {
 	// Current is the configuration in force at the start; nil when there is none,
 	// and then the first good one is a change.
 	Current *Configuration
+	// Accept looks at a configuration that is valid by itself; an error refuses it.
+	// Nil accepts all.
+	Accept func(*Configuration) error
 	// Quiet is how long the file must have been left alone before it is read, so
 	// that half a file is not taken for a whole one. Default: 250ms.
 	Quiet time.Duration
@@ -127,6 +130,9 @@ func (f *follower) look() {
 		return
 	}
 	c, err := Parse(data, f.Registry)
+	if err == nil && f.Accept != nil {
+		err = f.Accept(c)
+	}
 	if err != nil {
 		f.refuse(digest(data, nil), fmt.Errorf("%s is refused, the configuration in force stays:\n%w", f.Path, err))
 		return

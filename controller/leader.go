@@ -30,25 +30,42 @@ func DefaultElection() ElectionSettings {
 	return ElectionSettings{Name: "nodefence", LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 3 * time.Second}
 }
 
+// LongestAction is the longest deadline of an action that a leader can be sure to
+// outlast at any time: between two renewals, one of which may fail, with the
+// margin of S8.
+func (s ElectionSettings) LongestAction() time.Duration {
+	return s.LeaseDuration - 2*s.RetryPeriod - leaseMargin
+}
+
+func (s ElectionSettings) validate() error {
+	if most := s.LongestAction(); most < patchDeadline {
+		return fmt.Errorf("leader election: a lease of %s that is renewed every %s leaves %s for an action, and a taint needs %s: lengthen the lease",
+			s.LeaseDuration, s.RetryPeriod, most, patchDeadline)
+	}
+	return nil
+}
+
 // election holds the leader's lease and knows how long it surely lasts.
 type election struct {
 	settings ElectionSettings
 	now      func() time.Time
-	// renewed is when the last successful renewal was sent, in nanoseconds since
-	// start; zero while not leading. Sent, not answered: others count from when
-	// the API server stored it, which is later.
-	renewed atomic.Int64
-	start   time.Time
+	// renewed is when the last successful renewal was sent; nil while not leading.
+	// Sent, not answered: others count from when the API server stored it, which
+	// is later.
+	renewed atomic.Pointer[time.Time]
 	lock    *timedLock
 }
 
 func newElection(client kubernetes.Interface, s ElectionSettings, now func() time.Time) (*election, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, s.Namespace, s.Name,
 		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: s.Identity})
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	e := &election{settings: s, now: now, start: now()}
+	e := &election{settings: s, now: now}
 	e.lock = &timedLock{Interface: lock, e: e}
 	return e, nil
 }
@@ -56,10 +73,17 @@ func newElection(client kubernetes.Interface, s ElectionSettings, now func() tim
 // Remaining is how long the lease surely lasts without another renewal.
 func (e *election) Remaining() time.Duration {
 	at := e.renewed.Load()
-	if at == 0 {
+	if at == nil {
 		return 0
 	}
-	return e.settings.LeaseDuration - e.now().Sub(e.start.Add(time.Duration(at)))
+	return e.settings.LeaseDuration - elapsed(*at, e.now())
+}
+
+// elapsed is the time from a to b by the clock that has gone further: the monotonic
+// one stands still while the machine is suspended, and the other one may be set
+// back.
+func elapsed(a, b time.Time) time.Duration {
+	return max(b.Sub(a), b.Round(0).Sub(a.Round(0)))
 }
 
 // run campaigns until ctx ends or the lease is lost. lead runs while leading,
@@ -83,7 +107,7 @@ func (e *election) run(ctx context.Context, log *zap.Logger, lead func(context.C
 				cancel()
 			},
 			// Called also by one that never led.
-			OnStoppedLeading: func() { led = e.renewed.Swap(0) != 0 },
+			OnStoppedLeading: func() { led = e.renewed.Swap(nil) != nil },
 			OnNewLeader:      func(identity string) { log.Info("leader", zap.String("identity", identity)) },
 		},
 	})
@@ -136,10 +160,10 @@ func (l *timedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRec
 }
 
 func (l *timedLock) timed(r resourcelock.LeaderElectionRecord, write func() error) error {
-	sent := l.e.now().Sub(l.e.start)
+	sent := l.e.now()
 	err := write()
 	if err == nil && r.HolderIdentity == l.e.settings.Identity {
-		l.e.renewed.Store(max(1, int64(sent)))
+		l.e.renewed.Store(&sent)
 	}
 	return err
 }

@@ -116,6 +116,10 @@ func runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return fmt.Errorf("configuration %s: %w", f.config, err)
 	}
+	accept := func(c *config.Configuration) error { return fitsElection(c, f.election) }
+	if err := accept(cfg); err != nil {
+		return fmt.Errorf("configuration %s: %w", f.config, err)
+	}
 	rest, err := restConfig(f.kubeconfig)
 	if err != nil {
 		return err
@@ -150,7 +154,19 @@ func runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
-	return serveAndRun(ctx, f, log, c, reg, reloader{path: f.config, store: store, m: m, log: log, events: events, namespace: f.namespace, watcher: config.Watcher{Path: f.config, Registry: registry, Current: cfg}})
+	return serveAndRun(ctx, f, log, c, reg, reloader{path: f.config, store: store, m: m, log: log, events: events, namespace: f.namespace, watcher: config.Watcher{Path: f.config, Registry: registry, Current: cfg, Accept: accept}})
+}
+
+// fitsElection refuses a configuration with actions that would never begin, because
+// no leader's lease lasts as long as they may take (S8).
+func fitsElection(c *config.Configuration, e controller.ElectionSettings) error {
+	for i := range c.Groups {
+		if longest, asked := e.LongestAction(), c.Groups[i].Policy().PowerOffTimeout; asked > longest {
+			return fmt.Errorf("groups[%d].powerOff.timeout: is %s, but with --leader-lease %s and --leader-retry %s an action may take %s at most: shorten it, or lengthen the leader's lease",
+				i, asked, e.LeaseDuration, e.RetryPeriod, longest)
+		}
+	}
+	return nil
 }
 
 // serveAndRun runs the parts until one of them ends.
