@@ -141,7 +141,8 @@ func goBuild(ctx context.Context, module, out, pkg string, begin time.Time, prog
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	// A group of its own: the compiler's children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	// On an interrupt, and on no other signal, go removes its work folder.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
 	var errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &errs, &errs
