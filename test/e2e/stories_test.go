@@ -60,6 +60,7 @@ func TestStories(t *testing.T) {
 			break // the world is not as the next story expects it
 		}
 	}
+	must(t, w.ShowCases(ctx))
 	must(t, w.GroundTruth())
 }
 

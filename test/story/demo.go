@@ -21,6 +21,7 @@ func All() []Told {
 		return func(ctx context.Context, w *World, n *Node) error { return tell(ctx, w, n, app) }
 	}
 	return []Told{
+		{"Check", Check},
 		{"PowerLoss/ipmi", on("node-1", with("db", PowerLoss))},
 		{"Reset/redfish", on("node-2", Reset)},
 		{"PowerCycle/ipmi", on("node-3", PowerCycle)},
@@ -49,6 +50,9 @@ func Demo(ctx context.Context, o Options) error {
 		if err := s.Tell(ctx, w); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
+	}
+	if err := w.ShowCases(ctx); err != nil {
+		return err
 	}
 	return w.GroundTruth()
 }

@@ -13,9 +13,9 @@ type Line struct {
 	At   time.Time
 	Who  string
 	What string
-	// title begins a story, and zero is the moment that its seconds are counted
-	// from; neither is a thing that happened.
-	title, zero bool
+	// title begins a story, text is printed as it is, and zero is the moment that
+	// a story's seconds are counted from; none is a thing that happened.
+	title, text, zero bool
 }
 
 // settle is how long a line waits for earlier ones: a watch tells of a change
@@ -65,6 +65,9 @@ func (t *Timeline) Title(title, about string) {
 	t.add(Line{At: time.Now(), Who: title, What: about, title: true, zero: true})
 }
 
+// Text adds what a command has printed.
+func (t *Timeline) Text(s string) { t.add(Line{At: time.Now(), What: s, text: true}) }
+
 // Zero sets the moment that seconds are counted from.
 func (t *Timeline) Zero() { t.add(Line{At: time.Now(), zero: true}) }
 
@@ -102,6 +105,8 @@ func (t *Timeline) print(l Line) {
 	switch {
 	case l.title:
 		fmt.Fprintf(t.out, "\n━━ %s\n   %s\n", l.Who, l.What)
+	case l.text:
+		fmt.Fprint(t.out, l.What)
 	case !l.zero:
 		fmt.Fprintf(t.out, "%+7.1fs  %-10s %s\n", l.At.Sub(t.zero).Seconds(), l.Who, l.What)
 	}
