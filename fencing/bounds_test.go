@@ -1,0 +1,68 @@
+package fencing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nodefence/nodefence/fencing"
+)
+
+// TestStormBound: as many nodes not Ready as the budget allows are no storm; one
+// more is (S6).
+func TestStormBound(t *testing.T) {
+	for _, over := range []int{0, 1} {
+		p := policy()
+		c := proven(t, p)
+		d := decide(p, c, 50.1, func(o *fencing.Observation) {
+			r := reading(50, fencing.Off)
+			o.Reading = &r
+			o.Cluster.NotReady = p.Budget.Limit(o.Cluster.Nodes) + over
+		})
+		if storm := d.Case.Hold.Reason == fencing.ReasonStorm; storm != (over > 0) || has(d, fencing.ActionTaint) == storm {
+			t.Errorf("%d over the limit: held for %q, taint %t", over, d.Case.Hold.Reason, has(d, fencing.ActionTaint))
+		}
+	}
+}
+
+// TestRefusedCredentialsSlowDown: an account is not locked by our own asking.
+func TestRefusedCredentialsSlowDown(t *testing.T) {
+	p := policy()
+	c := feed(p, fencing.Case{}, reading(15, fencing.On))
+	now := 20.0
+	for refusals, want := range []time.Duration{p.ReadInterval, p.ReadInterval, p.ReadInterval, time.Minute, time.Minute, time.Minute, 5 * time.Minute, 5 * time.Minute} {
+		if refusals > 0 {
+			r := reading(now, fencing.Unknown)
+			r.Failure = fencing.Failure{Kind: fencing.Unauthorized, Message: "401"}
+			c = feed(p, c, r)
+		}
+		e, _ := c.Newest()
+		for _, early := range []time.Duration{time.Millisecond, 0} {
+			d := decide(p, c, e.AskedAt.Add(want-early).Sub(t0).Seconds(), nil)
+			if got := has(d, fencing.ActionRead); got != (early == 0) {
+				t.Errorf("after %d refusals, %s before %s: read %t", refusals, early, want, got)
+			}
+		}
+		now = e.AskedAt.Add(want).Sub(t0).Seconds()
+	}
+}
+
+// TestTimelineIsBounded: the first entry and the newest ones are kept, and not
+// fewer than there is room for.
+func TestTimelineIsBounded(t *testing.T) {
+	p := policy()
+	c := feed(p, fencing.Case{}, reading(15, fencing.On))
+	first := c.Timeline[0]
+	for i := range 200 {
+		power := []fencing.PowerState{fencing.On, fencing.Suspended}[i%2]
+		c = feed(p, c, reading(20+5*float64(i), power))
+		if want := len(c.Timeline); want > fencing.MaxTimeline {
+			t.Fatalf("%d entries", want)
+		}
+	}
+	if len(c.Timeline) != fencing.MaxTimeline || c.Timeline[0] != first {
+		t.Errorf("%d entries, the first is %+v", len(c.Timeline), c.Timeline[0])
+	}
+	if last := c.Timeline[len(c.Timeline)-1]; last.At.Before(at(1000)) {
+		t.Errorf("the last entry is of %s", last.At)
+	}
+}
