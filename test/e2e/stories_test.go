@@ -14,6 +14,16 @@ import (
 // world brings a world up in which nodefence runs.
 func world(t testing.TB, nodes map[string]story.Kind) (context.Context, *story.World) {
 	t.Helper()
+	ctx, w := quietWorld(t, nodes)
+	if err := w.StartNodefence(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, w
+}
+
+// quietWorld brings a world up without nodefence.
+func quietWorld(t testing.TB, nodes map[string]story.Kind) (context.Context, *story.World) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("needs the control plane; -short leaves it out")
 	}
@@ -28,9 +38,6 @@ func world(t testing.TB, nodes map[string]story.Kind) (context.Context, *story.W
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	if err := w.StartNodefence(ctx); err != nil {
-		t.Fatal(err)
-	}
 	return ctx, w
 }
 

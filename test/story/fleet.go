@@ -3,6 +3,7 @@ package story
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -47,13 +49,18 @@ func (w *World) addFleetNode(ctx context.Context, name string) error {
 	}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	n, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fleetLabel: "true", corev1.LabelHostname: name}}}, metav1.CreateOptions{})
+	if _, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fleetLabel: "true", corev1.LabelHostname: name}}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	status := corev1.NodeStatus{
+		NodeInfo:   corev1.NodeSystemInfo{SystemUUID: fmt.Sprintf("5f1ee700-0000-4000-8000-%012x", len(w.fleet)), BootID: "boot-of-" + name},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}},
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
 	}
-	n.Status.NodeInfo.SystemUUID, n.Status.NodeInfo.BootID = fmt.Sprintf("5f1ee700-0000-4000-8000-%012x", len(w.fleet)), "boot-of-"+name
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
-	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
+	_, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -78,7 +85,7 @@ func (w *World) renew(node string) {
 		}
 		patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
 		// A renewal that is lost is followed by the next one, as a kubelet's.
-		_, _ = leases.Patch(w.background, node, "application/merge-patch+json", patch, metav1.PatchOptions{})
+		_, _ = leases.Patch(w.background, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 }
 

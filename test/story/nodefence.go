@@ -178,6 +178,12 @@ func (w *World) writeConfig() error {
 
 func (w *World) configFile() string { return filepath.Join(w.Cluster.Dir, "nodefence.yaml") }
 
+// WriteConfig writes the configuration with a mode, and gives its path.
+func (w *World) WriteConfig(mode string) (string, error) {
+	w.mode = mode
+	return w.configFile(), w.writeConfig()
+}
+
 // SetMode changes the configuration file under the running controller.
 func (w *World) SetMode(mode string) error {
 	w.mode = mode
