@@ -66,3 +66,35 @@ func TestTimelineIsBounded(t *testing.T) {
 		t.Errorf("the last entry is of %s", last.At)
 	}
 }
+
+// TestUntaintWithoutBootID: a boot ID that is not known is no new boot. The taint
+// stays until it must go in any case, and then people are told (S10).
+func TestUntaintWithoutBootID(t *testing.T) {
+	for _, k := range []struct{ name, before, after string }{
+		{"none before", "", "boot-2"}, {"none now", "boot-1", ""}, {"none at all", "", ""},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			p, c, see := tainted(t)
+			c.BootID = k.before
+			back := func(now float64) fencing.Observation {
+				o := ready(see(now))
+				o.Node.BootID = k.after
+				return o
+			}
+			c = fencing.Decide(p, c, back(100)).Case
+			wantState(t, c, fencing.Recovering)
+			late := 100 + p.MaxWait.Seconds()
+			for _, now := range []float64{100 + p.StableFor.Seconds(), late - 0.1} {
+				d := fencing.Decide(p, c, back(now))
+				if has(d, fencing.ActionUntaint) {
+					t.Fatalf("untainted at %v", now)
+				}
+				c = d.Case
+			}
+			d := fencing.Decide(p, c, back(late))
+			if !has(d, fencing.ActionUntaint) || !has(d, fencing.ActionAlert) {
+				t.Errorf("after %s: untaint %t, alert %t", p.MaxWait, has(d, fencing.ActionUntaint), has(d, fencing.ActionAlert))
+			}
+		})
+	}
+}

@@ -91,6 +91,10 @@ func TestUsableUUID(t *testing.T) {
 		"4c4c4544-0035-3410-8050-c6c04f31473g": false,
 		"4c4c454400-35-3410-8050-c6c04f314733": false, // hyphens elsewhere
 		"4c4c4544 0035 3410 8050 c6c04f314733": false,
+		"4c4c4544 0035-3410-8050-c6c04f314733": false, // one of them another character
+		"4c4c4544-0035 3410-8050-c6c04f314733": false,
+		"4c4c4544-0035-3410 8050-c6c04f314733": false,
+		"4c4c4544-0035-3410-8050 c6c04f314733": false,
 	} {
 		if got := fencing.UsableUUID(s); got != want {
 			t.Errorf("UsableUUID(%q) = %t", s, got)
