@@ -48,7 +48,7 @@ func hostOf(address string) (string, error) {
 	if strings.Contains(address, "://") {
 		u, err := url.Parse(address)
 		if err != nil || u.Hostname() == "" {
-			return "", fmt.Errorf("the address %q is no URL with a host", clip(address))
+			return "", errors.New("the address is no URL with a host")
 		}
 		return u.Hostname(), nil
 	}
@@ -58,12 +58,12 @@ func hostOf(address string) (string, error) {
 	if strings.Contains(authority, ":") {
 		host, _, err := net.SplitHostPort(authority)
 		if err != nil {
-			return "", fmt.Errorf("the address %q is no host and no host:port", clip(address))
+			return "", errors.New("the address is no host and no host:port")
 		}
 		authority = host
 	}
 	if authority == "" || strings.ContainsAny(authority, "/?#%[]") {
-		return "", fmt.Errorf("the address %q has no host", clip(address))
+		return "", errors.New("the address has no host")
 	}
 	return authority, nil
 }

@@ -59,6 +59,11 @@ func (d decoder) structure(n *yaml.Node, path string, out reflect.Value) {
 	}
 	for k, v := range fields(n, path, d.problems) {
 		i, ok := fieldByName(out.Type(), k.Value)
+		if !ok && !plausibleName(k.Value) {
+			// `{root:secret}`, without a space, is a key.
+			d.addLine(key(path, "…"), k.Line, "unknown field, not repeated here because it looks like no name; the known ones are %s", quoteAll(fieldNames(out.Type())))
+			continue
+		}
 		if !ok {
 			d.addLine(join(path, k.Value), k.Line, "unknown field%s", suggestField(out.Type(), k.Value))
 			continue
@@ -177,7 +182,11 @@ func fields(n *yaml.Node, path string, p *problems) iter.Seq2[*yaml.Node, *yaml.
 				continue
 			}
 			if line, ok := first[k.Value]; ok {
-				p.addLine(join(path, k.Value), k.Line, "is given twice; the first time in line %d", line)
+				at := join(path, k.Value)
+				if !plausibleName(k.Value) {
+					at = key(path, "…")
+				}
+				p.addLine(at, k.Line, "is given twice; the first time in line %d", line)
 				continue
 			}
 			first[k.Value] = k.Line
@@ -196,6 +205,19 @@ func fieldByName(t reflect.Type, name string) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// plausibleName tells whether a text may be meant for the name of a field or of
+// an option. Anything else may be a password that lost its place, and is not
+// repeated in messages (S13).
+func plausibleName(s string) bool {
+	const longest = 24
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_' && r != '-' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= longest
 }
 
 // fieldName is a field's name in the file, or empty when it has none.

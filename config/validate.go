@@ -2,10 +2,13 @@ package config
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,10 +62,7 @@ func validateName(name, path string, taken map[string]string, p *problems) {
 func validateProvider(c *Configuration, v *Provider, registry providers.Registry, p *problems) {
 	validateSource(v.From, join(v.path, "credentials"), p)
 	settings := providers.Settings{Name: v.Name, Options: []byte(v.Options), Now: time.Now}
-	var ok bool
-	if settings.TLS, ok = validateTLS(c, v.TLS, join(v.path, "tls"), p); !ok {
-		return
-	}
+	settings.TLS = validateTLS(c, v.TLS, join(v.path, "tls"), p)
 	at := join(v.path, "driver")
 	known := driverNames(registry)
 	factory := registry[v.DriverName]
@@ -75,7 +75,7 @@ func validateProvider(c *Configuration, v *Provider, registry providers.Registry
 		driver, err := factory(settings)
 		if err != nil {
 			at := join(v.path, "options")
-			p.addLine(at, optionLine(p, at, err.Error()), "driver %s: %s", v.DriverName, providers.CleanRaw(err.Error()))
+			p.addLine(at, optionLine(p, at, err.Error()), "driver %s: %s", v.DriverName, providers.CleanRaw(withoutValues(err.Error(), v.Options)))
 			return
 		}
 		v.driver = driver
@@ -99,6 +99,38 @@ func optionLine(p *problems, path, message string) int {
 		}
 	}
 	return line
+}
+
+// withoutValues takes out of a driver's message what it repeats of its options,
+// unless it is a word: a password may have been put there by mistake (S13).
+func withoutValues(message string, options Options) string {
+	var walk func(v any)
+	hide := func(s string) {
+		if len(s) > 3 && !plausibleName(s) {
+			quoted := strconv.Quote(s)
+			message = strings.NewReplacer(s, "…", quoted[1:len(quoted)-1], "…").Replace(message)
+		}
+	}
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			hide(v)
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		case map[string]any:
+			for k, item := range v {
+				hide(k)
+				walk(item)
+			}
+		}
+	}
+	var values any
+	if json.Unmarshal([]byte(options), &values) == nil {
+		walk(values)
+	}
+	return message
 }
 
 func validateSource(s CredentialSource, path string, p *problems) {
@@ -132,7 +164,9 @@ func validateSource(s CredentialSource, path string, p *problems) {
 
 func absolute(name string) bool { return filepath.IsAbs(name) && !strings.ContainsRune(name, 0) }
 
-func validateTLS(c *Configuration, t TLS, path string, p *problems) (providers.TLS, bool) {
+// validateTLS gives what the driver is made with. What is wrong is left out of
+// it, so that the driver can say what is wrong with the rest.
+func validateTLS(c *Configuration, t TLS, path string, p *problems) providers.TLS {
 	before := len(p.found)
 	n := 0
 	for _, set := range []bool{t.CAFile != "", t.Fingerprint != "", t.InsecureSkipVerify} {
@@ -146,7 +180,7 @@ func validateTLS(c *Configuration, t TLS, path string, p *problems) (providers.T
 	out := providers.TLS{Fingerprint: t.Fingerprint, Insecure: t.InsecureSkipVerify}
 	if t.Fingerprint != "" {
 		if _, err := providers.ParseFingerprint(t.Fingerprint); err != nil {
-			p.add(join(path, "fingerprint"), "%v", err)
+			p.add(join(path, "fingerprint"), notFingerprint)
 		}
 	}
 	if t.CAFile != "" {
@@ -158,14 +192,19 @@ func validateTLS(c *Configuration, t TLS, path string, p *problems) (providers.T
 		out.CA = ca
 		c.caFiles = append(c.caFiles, t.CAFile)
 	}
-	return out, len(p.found) == before
+	if len(p.found) > before {
+		return providers.TLS{}
+	}
+	return out
 }
+
+const notFingerprint = "must be the SHA-256 fingerprint of a certificate: 64 hexadecimal digits, colons allowed"
 
 // readCA reads a PEM bundle: nothing but certificates, each of them readable. A
 // private key in it is a mistake that must not go unnoticed.
 func readCA(name string) ([]byte, error) {
 	if !absolute(name) {
-		return nil, fmt.Errorf("is %q, but must be an absolute path", clip(name))
+		return nil, errors.New("must be an absolute path")
 	}
 	data, err := readFile(name, MaxSize)
 	if err != nil {

@@ -134,7 +134,7 @@ func validateNode(name string, m NodeMachine, g *Group, path string, p *problems
 	}
 	if m.Fingerprint != "" {
 		if _, err := providers.ParseFingerprint(m.Fingerprint); err != nil {
-			p.add(join(path, "fingerprint"), "%v", err)
+			p.add(join(path, "fingerprint"), notFingerprint)
 		}
 	}
 	if m.UUID != "" && !fencing.UsableUUID(m.UUID) {

@@ -98,6 +98,9 @@ func parseYAML(data []byte) (root *yaml.Node, line int, err error) {
 	return nil, second.Line, errSecondDocument
 }
 
+// unknownAnchor is a message that repeats what may be the beginning of a password.
+var unknownAnchor = regexp.MustCompile(`unknown anchor '[^']*' referenced`)
+
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
 // splitLine takes the line out of the library's error; it names none for the
@@ -106,7 +109,7 @@ func splitLine(err error) (int, error) {
 	if errors.Is(err, io.EOF) {
 		return 1, err
 	}
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text := unknownAnchor.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "an alias (*name) stands for nothing; write text that begins with * in quotes")
 	m := yamlLine.FindStringSubmatch(text)
 	if m == nil {
 		return 1, errors.New(text)
@@ -142,11 +145,11 @@ func refine(data []byte, line int, want error) int {
 func plain(n *yaml.Node, p *problems) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		p.addLine("", n.Line, "aliases (*%s) are not supported; write the value again", n.Value)
+		p.addLine("", n.Line, "aliases (*name) are not supported; write the value again, and text that begins with * in quotes")
 	case n.Anchor != "":
-		p.addLine("", n.Line, "anchors (&%s) are not supported; write the value again where it is needed", n.Anchor)
+		p.addLine("", n.Line, "anchors (&name) are not supported; write the value again where it is needed, and text that begins with & in quotes")
 	case n.Style&yaml.TaggedStyle != 0:
-		p.addLine("", n.Line, "tags (%s) are not supported", n.Tag)
+		p.addLine("", n.Line, "tags (!name) are not supported; write text that begins with ! in quotes")
 	case n.ShortTag() == "!!merge":
 		p.addLine("", n.Line, "merge keys (<<) are not supported; write the fields again")
 	}
