@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,7 +23,10 @@ func FromCase(c fencing.Case) (FencingCaseSpec, FencingCaseStatus) {
 		Verdict:  &Verdict{Kind: c.Verdict.Kind.String(), Reason: string(c.Verdict.Reason), Message: c.Verdict.Message, Since: micro(c.Verdict.Since)},
 		Refusals: int32(c.Refusals),
 	}
-	if h := c.Hold; h.Reason != "" {
+	switch h := c.Hold; h.Reason {
+	case "":
+		s.WaitingSince = micro(h.Since)
+	default:
 		s.Hold = &Hold{Reason: string(h.Reason), Message: h.Message, Remedy: h.Reason.Remedy(), Since: micro(h.Since), AlertedAt: micro(h.AlertedAt)}
 	}
 	if k := c.Streak; k.Count > 0 {
@@ -85,8 +89,9 @@ func (o *FencingCase) ToCase() (fencing.Case, error) {
 		r.text("status.verdict.kind", &c.Verdict.Kind, v.Kind)
 		c.Verdict.Reason = r.reason("status.verdict.reason", v.Reason)
 	}
+	c.Hold.Since = when(s.WaitingSince)
 	if h := s.Hold; h != nil {
-		c.Hold = fencing.Hold{Reason: r.reason("status.hold.reason", h.Reason), Message: h.Message, Since: when(h.Since), AlertedAt: when(h.AlertedAt)}
+		c.Hold = fencing.Hold{Reason: r.needed("status.hold.reason", h.Reason), Message: h.Message, Since: when(h.Since), AlertedAt: when(h.AlertedAt)}
 	}
 	if k := s.Streak; k != nil {
 		c.Streak = fencing.Streak{Provider: k.Provider, Count: int(k.Count), First: k.First.UTC(), Last: k.Last.UTC(),
@@ -135,12 +140,24 @@ func (r *reader) reason(path, s string) fencing.Reason {
 	return reason
 }
 
+// needed is a reason that may not be empty: a hold without one would be none.
+func (r *reader) needed(path, s string) fencing.Reason {
+	if s == "" {
+		r.fail(path, errors.New("is empty"))
+	}
+	return r.reason(path, s)
+}
+
 func (r *reader) failure(path string, f *Failure) (out fencing.Failure) {
 	if f == nil {
 		return out
 	}
 	out.Message = f.Message
 	r.text(path+".kind", &out.Kind, f.Kind)
+	if f.Kind == "" {
+		// A failure without a kind would pass for a reading that did not fail (S2).
+		r.fail(path+".kind", errors.New("is empty"))
+	}
 	if f.RetryAfter != nil {
 		out.RetryAfter = f.RetryAfter.Duration
 	}

@@ -86,6 +86,9 @@ type FencingCaseStatus struct {
 	// Why the case may not go on; absent when it may.
 	// +optional
 	Hold *Hold `json:"hold,omitempty"`
+	// Since when the case has waited for a verdict that lasts, while it is not held.
+	// +optional
+	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`
 	// The unbroken run of Off readings.
 	// +optional
 	Streak *Streak `json:"streak,omitempty"`
@@ -210,6 +213,7 @@ type Taint struct {
 
 // Failure is why a provider could not do what it was asked to.
 type Failure struct {
+	// +kubebuilder:validation:Enum=Unreachable;TimedOut;Untrusted;Unauthorized;Forbidden;Busy;NotFound;Ambiguous;Malformed;WrongMachine;Misconfigured;Failed
 	Kind string `json:"kind"`
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -136,6 +136,10 @@ func (in *FencingCaseStatus) DeepCopyInto(out *FencingCaseStatus) {
 		*out = new(Hold)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.WaitingSince != nil {
+		in, out := &in.WaitingSince, &out.WaitingSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Streak != nil {
 		in, out := &in.Streak, &out.Streak
 		*out = new(Streak)

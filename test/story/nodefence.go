@@ -43,7 +43,7 @@ func buildNodefence(ctx context.Context, progress io.Writer) (string, error) {
 	}
 	fmt.Fprintln(progress, "Building nodefence (a minute or two the first time) ...")
 	binary := filepath.Join(dir, "nodefence")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", binary, "./cmd/nodefence")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "./cmd/nodefence")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
