@@ -99,8 +99,9 @@ func (c *Controller) read(node string, a Assignment) {
 	c.background(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, a.Policy.ReadTimeout)
 		defer cancel()
+		begin := c.now()
 		r := c.ask(ctx, a)
-		c.metrics.observeReading(r)
+		c.metrics.observeReading(r, c.now().Sub(begin))
 		c.mail.endReading(node, r)
 		c.queue.Add(node)
 	})

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -73,13 +74,15 @@ func (m *Metrics) Reloaded(err error) {
 	m.reloads.WithLabelValues("accepted").Inc()
 }
 
-func (m *Metrics) observeReading(r fencing.Reading) {
+// observeReading counts a reading. It took longer than from its question to its
+// answer: the log-in comes before.
+func (m *Metrics) observeReading(r fencing.Reading, took time.Duration) {
 	outcome := r.Power.String()
 	if r.Failed() {
 		outcome = r.Failure.Kind.String()
 	}
 	m.readings.WithLabelValues(r.Provider, outcome).Inc()
-	m.readSeconds.WithLabelValues(r.Provider, outcome).Observe(r.AnsweredAt.Sub(r.AskedAt).Seconds())
+	m.readSeconds.WithLabelValues(r.Provider, outcome).Observe(took.Seconds())
 }
 
 func (m *Metrics) observePowerOff(provider string, r fencing.PowerOffResult) {

@@ -178,9 +178,10 @@ func checkNode(ctx context.Context, node string, a controller.Assignment) checkR
 		return r
 	}
 	m.Expected = a.Expected
+	begin := time.Now()
 	reading := a.Driver.Read(ctx, m)
+	r.Milliseconds = time.Since(begin).Milliseconds()
 	r.Driver, r.Power = reading.Driver, reading.Power.String()
-	r.Milliseconds = reading.AnsweredAt.Sub(reading.AskedAt).Milliseconds()
 	if reading.Failed() {
 		r.Failure, r.Message = reading.Failure.Kind.String(), reading.Failure.Message
 		r.Reachable = reading.Failure.Kind != fencing.Unreachable && reading.Failure.Kind != fencing.TimedOut

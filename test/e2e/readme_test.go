@@ -76,7 +76,7 @@ func (r reader) command(ctx context.Context, line string) *exec.Cmd {
 func (r reader) untilLeading(ctx context.Context, t *testing.T, line string) {
 	t.Helper()
 	out := &sharedBuffer{}
-	cmd := r.command(ctx, line)
+	cmd := r.command(ctx, "exec "+line) // so that the interrupt is not the shell's
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
