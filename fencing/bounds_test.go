@@ -98,3 +98,46 @@ func TestUntaintWithoutBootID(t *testing.T) {
 		})
 	}
 }
+
+// TestTaintGoneWhileNotReady: a taint that goes while the node is silent again is
+// the end of the case only if it was ours to remove.
+func TestTaintGoneWhileNotReady(t *testing.T) {
+	for _, k := range []struct {
+		from, want fencing.CaseState
+		hold       fencing.Reason
+	}{
+		{fencing.Untainting, fencing.Closed, ""},
+		{fencing.Recovering, fencing.Recovering, fencing.ReasonTaintRemoved},
+		{fencing.Tainted, fencing.Tainted, fencing.ReasonTaintRemoved},
+	} {
+		t.Run(k.from.String(), func(t *testing.T) {
+			p, c, see := tainted(t)
+			c.State = k.from
+			o := see(60)
+			o.Node.Taint = fencing.TaintFacts{}
+			d := fencing.Decide(p, c, o)
+			wantState(t, d.Case, k.want)
+			if d.Case.Hold.Reason != k.hold {
+				t.Errorf("held for %q, want %q", d.Case.Hold.Reason, k.hold)
+			}
+		})
+	}
+}
+
+// TestLateButReady: while the control plane still calls the node Ready, a case
+// that waits waits no more, and one that is held stays so until it is clear why.
+func TestLateButReady(t *testing.T) {
+	p := policy()
+	c := feed(p, fencing.Case{}, reading(15, fencing.On))
+	back := func(o *fencing.Observation) { o.Node.Ready = fencing.ReadyTrue }
+	waiting := c
+	waiting.Hold = fencing.Hold{Since: at(10)}
+	if got := decide(p, waiting, 20, back).Case.Hold; got != (fencing.Hold{}) {
+		t.Errorf("it waits still: %+v", got)
+	}
+	held := c
+	held.Hold = fencing.Hold{Reason: fencing.ReasonPoweredOn, Since: at(10), AlertedAt: at(19)}
+	if got := decide(p, held, 20, back).Case.Hold; got != held.Hold {
+		t.Errorf("the hold became %+v", got)
+	}
+}
