@@ -228,7 +228,7 @@ func (c *Cluster) Check() error {
 	var errs []error
 	for _, p := range c.processes {
 		if p.Exited() && !c.stopped && !(p.Name == "kube-apiserver") {
-			errs = append(errs, p.failure())
+			errs = append(errs, p.Failure())
 		}
 	}
 	return errors.Join(errs...)

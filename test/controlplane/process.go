@@ -102,8 +102,8 @@ func (p *Process) Stop(grace time.Duration) {
 	}
 }
 
-// failure says how a child that should run has ended, with its last words.
-func (p *Process) failure() error {
+// Failure says how a child that should run has ended, with its last words.
+func (p *Process) Failure() error {
 	body, err := os.ReadFile(p.Log)
 	if err != nil {
 		return fmt.Errorf("%s ended: %w", p.Name, p.err)

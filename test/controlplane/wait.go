@@ -40,12 +40,12 @@ func (p *Process) waitFor(ctx context.Context, try func(context.Context) error) 
 		if p.Exited() {
 			gone = true
 			cancel()
-			return p.failure()
+			return p.Failure()
 		}
 		return try(ctx)
 	})
 	if gone {
-		return p.failure()
+		return p.Failure()
 	}
 	return err
 }

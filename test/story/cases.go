@@ -55,7 +55,7 @@ func (w *World) WaitCase(ctx context.Context, n *Node, since time.Time, what str
 			last = describe(fc)
 		}
 		if w.nodefence != nil && w.nodefence.Exited() {
-			return nil, wrong("nodefence ended while waiting for the case of %s to be %s", n.Name, what)
+			return nil, wrong("while waiting for the case of %s to be %s: %v", n.Name, what, w.nodefence.Failure())
 		}
 		select {
 		case <-ctx.Done():

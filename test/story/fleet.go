@@ -100,6 +100,9 @@ type Footprint struct {
 // Footprint reads what the running controller uses (proc(5)).
 func (w *World) Footprint() (Footprint, error) {
 	var f Footprint
+	if w.nodefence.Exited() {
+		return f, w.nodefence.Failure()
+	}
 	dir := fmt.Sprintf("/proc/%d/", w.nodefence.Pid())
 	status, err := os.ReadFile(dir + "status")
 	if err != nil {

@@ -150,6 +150,7 @@ groups:
   selector: {matchLabels: {lab.nodefence.io/fleet: "true"}}
   provider: redfish
   machine: {template: "https://{{ "{{ .Name }}" }}.bmc.invalid"}
+  powerOff: {timeout: {{ .Timing.PowerOffTimeout }}}
 {{- end }}
 budget: {maxConcurrent: 1, maxUnhealthy: 50%}
 `))
