@@ -13,26 +13,40 @@ import (
 
 const crdFile = "../crd/nodefence.io_fencingcases.yaml"
 
-// schemaAt gives the schema of a field of the custom resource.
-func schemaAt(t *testing.T, path ...string) map[string]any {
+// version is the part of the custom resource that tests look at.
+type version struct {
+	AdditionalPrinterColumns []struct{ Name string }
+	Schema                   struct {
+		OpenAPIV3Schema map[string]any `json:"openAPIV3Schema"`
+	}
+}
+
+func readCRD(t *testing.T) version {
 	t.Helper()
 	data, err := os.ReadFile(crdFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var crd struct {
-		Spec struct {
-			Versions []struct {
-				Schema struct {
-					OpenAPIV3Schema map[string]any `json:"openAPIV3Schema"`
-				} `json:"schema"`
-			} `json:"versions"`
-		} `json:"spec"`
-	}
+	var crd struct{ Spec struct{ Versions []version } }
 	if err := yaml.Unmarshal(data, &crd); err != nil {
 		t.Fatal(err)
 	}
-	at := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	return crd.Spec.Versions[0]
+}
+
+func columns(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, c := range readCRD(t).AdditionalPrinterColumns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// schemaAt gives the schema of a field of the custom resource.
+func schemaAt(t *testing.T, path ...string) map[string]any {
+	t.Helper()
+	at := readCRD(t).Schema.OpenAPIV3Schema
 	for _, name := range path {
 		next, _ := at["properties"].(map[string]any)
 		if name == "items" {
@@ -92,5 +106,30 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	made, err := os.ReadDir(out)
 	if err != nil || len(made) != 2 {
 		t.Errorf("controller-gen makes %d files, and 2 are compared: %v", len(made), err)
+	}
+}
+
+// TestPageIsComplete: docs/cases.md explains every word that a case shows.
+func TestPageIsComplete(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, at := range [][]string{{"status", "state"}, {"status", "verdict", "kind"}} {
+		for _, v := range schemaAt(t, at...)["enum"].([]any) {
+			words = append(words, "| `"+v.(string)+"` |")
+		}
+	}
+	for _, column := range columns(t) {
+		words = append(words, "| "+column+" |")
+	}
+	for _, w := range words {
+		if !bytes.Contains(page, []byte("\n"+w)) {
+			t.Errorf("docs/cases.md has no row %s", w)
+		}
+	}
+	if len(words) < 8+7+8 {
+		t.Errorf("only %d words: %q", len(words), words)
 	}
 }
