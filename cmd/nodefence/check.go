@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -114,8 +115,8 @@ func runCheck(ctx context.Context, f checkFlags, out, errs io.Writer) error {
 	}
 	fleet := controller.ConfiguredFleet{Store: config.NewStore(cfg), Secrets: controller.SecretReader{Client: client}}
 	results, unmanaged := checkNodes(ctx, f, fleet, nodes.Items, errs)
-	if unmanaged > 0 {
-		fmt.Fprintf(errs, "%d nodes belong to no group and are left alone\n", unmanaged)
+	if n := len(unmanaged); n > 0 {
+		fmt.Fprintf(errs, "%d of %d nodes belong to no group and are left alone: %s\n", n, len(nodes.Items), someOf(unmanaged))
 	}
 	if err := printResults(out, f.output, results); err != nil {
 		return err
@@ -129,7 +130,7 @@ func runCheck(ctx context.Context, f checkFlags, out, errs io.Writer) error {
 }
 
 // checkNodes asks every managed node's machine once.
-func checkNodes(ctx context.Context, f checkFlags, fleet controller.Fleet, nodes []corev1.Node, progress io.Writer) (results []checkResult, unmanaged int) {
+func checkNodes(ctx context.Context, f checkFlags, fleet controller.Fleet, nodes []corev1.Node, progress io.Writer) (results []checkResult, unmanaged []string) {
 	shared := map[string]int{}
 	for i := range nodes {
 		shared[fencing.UUIDKey(nodes[i].Status.NodeInfo.SystemUUID)]++
@@ -142,7 +143,7 @@ func checkNodes(ctx context.Context, f checkFlags, fleet controller.Fleet, nodes
 		n := &nodes[i]
 		a := fleet.Assign(n)
 		if !a.Managed {
-			unmanaged++
+			unmanaged = append(unmanaged, n.Name)
 			continue
 		}
 		a.Expected.SharedUUID = shared[fencing.UUIDKey(a.Expected.UUID)] > 1
@@ -213,6 +214,16 @@ func printResults(out io.Writer, format string, results []checkResult) error {
 			dash(r.Identity), dash(r.Power), r.Milliseconds, yesNo(r.Fenceable), r.Message)
 	}
 	return w.Flush()
+}
+
+// someOf lists names, as many as a line holds.
+func someOf(names []string) string {
+	const most = 20
+	sort.Strings(names)
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 func dash(s string) string {
