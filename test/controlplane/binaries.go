@@ -105,22 +105,23 @@ func complete(dir string) bool {
 // build makes all programs in a directory beside dir and moves it there when all
 // is done, so that a build that was cut off leaves nothing half made.
 func build(ctx context.Context, module, dir string, progress io.Writer) error {
-	staging, err := os.MkdirTemp(filepath.Dir(dir), ".building-")
+	work, err := os.MkdirTemp(filepath.Dir(dir), ".building-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(staging)
+	defer os.RemoveAll(work)
+	staging := filepath.Join(work, "bin")
+	if err := os.Mkdir(staging, 0o755); err != nil {
+		return err
+	}
 	begin := time.Now()
 	fmt.Fprintf(progress, "Building Kubernetes %s, etcd and the test nodes from Go modules into %s.\n", KubernetesVersion, dir)
 	fmt.Fprintln(progress, "The first time this takes about 10 to 15 minutes on two cores; afterwards it is cached.")
 	for i, p := range packages {
 		fmt.Fprintf(progress, "  [%d/%d] %s ...\n", i+1, len(packages), p.binary)
-		if err := goBuild(ctx, module, staging, p.path, begin, progress); err != nil {
+		if err := goBuild(ctx, module, staging, work, p.path, begin, progress); err != nil {
 			return fmt.Errorf("build %s: %w", p.binary, err)
 		}
-	}
-	if err := os.Chmod(staging, 0o755); err != nil {
-		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -132,16 +133,15 @@ func build(ctx context.Context, module, dir string, progress io.Writer) error {
 	return nil
 }
 
-func goBuild(ctx context.Context, module, out, pkg string, begin time.Time, progress io.Writer) error {
+func goBuild(ctx context.Context, module, out, work, pkg string, begin time.Time, progress io.Writer) error {
 	version := strings.Split(strings.TrimPrefix(KubernetesVersion, "v"), ".")
 	const base = "k8s.io/component-base/version."
 	flags := fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", base, KubernetesVersion, base, version[0], base, version[1])
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out+"/", pkg)
 	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+work)
 	// A group of its own: the compiler's children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// On an interrupt, and on no other signal, go removes its work folder.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
 	var errs strings.Builder
