@@ -272,3 +272,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestLongListsAreCut: a message that lists what there is stays readable however
+// much there is.
+func TestLongListsAreCut(t *testing.T) {
+	var more strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&more, "- {name: rack-%03d-%s, driver: redfish, credentials: {file: /a}}\n", i, strings.Repeat("x", 40))
+	}
+	text := strings.Replace(with(t, "  provider: bmcs\n", "  provider: bmsc\n"), "groups:\n", more.String()+"groups:\n", 1)
+	_, err := Parse([]byte(text), stubRegistry())
+	checkProblems(t, text, err)
+	if want := `did you mean "bmcs"?; they are "bmcs", "rack-000-`; !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), " more") {
+		t.Errorf("got %v, want %q and how many more there are", err, want)
+	}
+}

@@ -1,8 +1,8 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -74,11 +74,15 @@ func distance(a, b string, limit int) int {
 	return last[len(b)]
 }
 
-// quoteAll lists names for people.
+// quoteAll lists names for people, as many as one can read.
 func quoteAll(names []string) string {
-	quoted := slices.Clone(names)
-	for i, n := range quoted {
-		quoted[i] = strconv.Quote(n)
+	const most = 12
+	quoted := make([]string, 0, most)
+	for i, n := range names {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", strings.Join(quoted, ", "), len(names)-most)
+		}
+		quoted = append(quoted, strconv.Quote(clip(n)))
 	}
 	return strings.Join(quoted, ", ")
 }
