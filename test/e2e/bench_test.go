@@ -27,6 +27,7 @@ func BenchmarkIdle(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(after.Resident)/1e6, "MB-resident")
+	b.ReportMetric(float64(after.Anonymous)/1e6, "MB-anonymous")
 	b.ReportMetric(float64(after.Peak)/1e6, "MB-peak")
 	b.ReportMetric(100*(after.CPU-before.CPU).Seconds()/watched.Seconds(), "%core")
 	b.ReportMetric(0, "ns/op")

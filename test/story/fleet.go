@@ -91,8 +91,9 @@ func (w *World) renew(node string) {
 
 // Footprint is what the controller uses.
 type Footprint struct {
-	// Resident and Peak are in bytes.
-	Resident, Peak int64
+	// Resident and Peak are in bytes. Anonymous is the part of Resident that is
+	// not the program file, which is shared and can be dropped at any time.
+	Resident, Anonymous, Peak int64
 	// CPU is the processor time used so far.
 	CPU time.Duration
 }
@@ -110,9 +111,10 @@ func (w *World) Footprint() (Footprint, error) {
 	}
 	for _, line := range bytes.Split(status, []byte("\n")) {
 		_, _ = fmt.Sscanf(string(line), "VmRSS: %d kB", &f.Resident)
+		_, _ = fmt.Sscanf(string(line), "RssAnon: %d kB", &f.Anonymous)
 		_, _ = fmt.Sscanf(string(line), "VmHWM: %d kB", &f.Peak)
 	}
-	f.Resident, f.Peak = f.Resident<<10, f.Peak<<10
+	f.Resident, f.Anonymous, f.Peak = f.Resident<<10, f.Anonymous<<10, f.Peak<<10
 	stat, err := os.ReadFile(dir + "stat")
 	if err != nil {
 		return f, err
