@@ -25,8 +25,9 @@ quick: ## Run the tests that need neither the control plane nor Debian packages
 	$(GO) test -short ./...
 
 .PHONY: bench
-bench: ## Run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./fencing/... ./providers/... ./controller/...
+bench: ## Run the benchmarks, some of them on the real control plane
+	$(GO) test -run '^$$' -bench . -benchmem ./fencing/... ./providers/...
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./test/e2e
 
 .PHONY: lint
 lint: ## Run golangci-lint (built from its module the first time)

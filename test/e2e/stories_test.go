@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -28,17 +30,27 @@ func quietWorld(t testing.TB, nodes map[string]story.Kind) (context.Context, *st
 		t.Skip("needs the control plane; -short leaves it out")
 	}
 	// What is built for the first time takes as long as it takes.
-	if _, err := controlplane.EnsureBinaries(t.Context(), writer{t}); err != nil {
+	timeline, progress := outputs(t)
+	if _, err := controlplane.EnsureBinaries(t.Context(), progress); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
-	w, err := story.New(ctx, story.Options{Timing: story.Shortened(), Out: writer{t}, Progress: writer{t}, Nodes: nodes})
+	w, err := story.New(ctx, story.Options{Timing: story.Shortened(), Out: timeline, Progress: progress, Nodes: nodes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
 	return ctx, w
+}
+
+// outputs gives where a timeline and the progress go: into a test's own record,
+// and with a benchmark, whose record is its figures, only the progress to people.
+func outputs(t testing.TB) (timeline, progress io.Writer) {
+	if _, ok := t.(*testing.B); ok {
+		return io.Discard, os.Stderr
+	}
+	return writer{t}, writer{t}
 }
 
 type writer struct{ t testing.TB }
