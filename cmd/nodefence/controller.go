@@ -59,7 +59,7 @@ Exit status: 0 after a stop by signal; 1 when it could not start or lost its lea
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:9469", "address of /metrics, /healthz and /readyz; empty for none")
 	fl.StringVar(&f.logFormat, "log-format", "json", "json or console")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	fl.StringVar(&f.namespace, "namespace", defaultNamespace(), "namespace of the leader's lease (default: the pod's own, or nodefence)")
+	fl.StringVar(&f.namespace, "namespace", defaultNamespace(), "namespace of the leader's lease; in a pod its own")
 	fl.StringVar(&f.identity, "identity", "", "name of this process among those that may lead (default: host name and process ID)")
 	fl.IntVar(&f.workers, "workers", 4, "nodes that are decided at once")
 	fl.IntVar(&f.maxReadings, "max-readings", 64, "machines that are asked at once")

@@ -4,6 +4,7 @@ package all
 
 import (
 	"github.com/nodefence/nodefence/providers"
+	"github.com/nodefence/nodefence/providers/bmc"
 	"github.com/nodefence/nodefence/providers/ipmi"
 	"github.com/nodefence/nodefence/providers/redfish"
 )
@@ -11,6 +12,7 @@ import (
 // Registry gives the drivers by the names that the configuration uses.
 func Registry() providers.Registry {
 	return providers.Registry{
+		"bmc":     bmc.New,
 		"ipmi":    ipmi.New,
 		"redfish": redfish.New,
 	}

@@ -83,8 +83,10 @@ func TestStories(t *testing.T) {
 	must(t, w.GroundTruth())
 }
 
-// A controller that is killed in any state of a case goes on where it was.
+// A controller that is killed in any state of a case goes on where it was. The
+// state Distrusted is the story of a BMC that lies.
 func TestCrashes(t *testing.T) {
 	ctx, w := world(t, map[string]story.Kind{"node-1": story.Redfish, "node-2": story.IPMI, "node-3": story.IPMI})
 	must(t, story.Crashes(ctx, w, w.Nodes["node-1"], "db"))
+	must(t, story.Liar(ctx, w, w.Nodes["node-2"]))
 }

@@ -129,12 +129,7 @@ func (w *World) mayPatchNodes(ctx context.Context, may bool) error {
 	}
 	w.Timeline.Add("operator", "permission to patch nodes: %t", may)
 	// The authorizer's own watch has to see it.
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(500 * time.Millisecond):
-		return nil
-	}
+	return pause(ctx, 500*time.Millisecond)
 }
 
 func isNodes(r rbacv1.PolicyRule) bool { return len(r.Resources) == 1 && r.Resources[0] == "nodes" }

@@ -191,10 +191,8 @@ func (w *World) heldUntilMended(ctx context.Context, n *Node, since time.Time, r
 	if err := w.alerted(ctx, n, reason); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(w.Timing.Hold + 2*w.Timing.Interval):
+	if err := pause(ctx, w.Timing.Hold+2*w.Timing.Interval); err != nil {
+		return err
 	}
 	if seen := w.watch.tainted(n.Name, since); len(seen) > 0 {
 		return wrong("node %s was tainted without proof", n.Name)

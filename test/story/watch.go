@@ -90,7 +90,7 @@ func (s *watcher) node(before, after *corev1.Node) {
 		n := s.w.Nodes[after.Name]
 		s.w.mu.Unlock()
 		if n != nil {
-			seen.off = n.Machine.History().OffAt(seen.at)
+			seen.off = n.Machine.History().OffAt(seen.at) || s.w.lies(n)
 		}
 		s.mu.Lock()
 		s.taints = append(s.taints, seen)
@@ -98,6 +98,12 @@ func (s *watcher) node(before, after *corev1.Node) {
 	case a && !b:
 		t.Add("kubernetes", "node %s: taint removed", after.Name)
 	}
+}
+
+func (w *World) lies(n *Node) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.liars[n.Name]
 }
 
 func outOfService(n *corev1.Node) bool {

@@ -26,6 +26,9 @@ type World struct {
 	Nodes map[string]*Node
 	mu    sync.Mutex
 
+	// liars are the nodes whose BMC lies at present: no taint of theirs can be held
+	// against the ground truth.
+	liars map[string]bool
 	// TaintLatencies are the times from "proof complete and not Ready" to the
 	// taint of the stories told so far.
 	TaintLatencies []time.Duration
@@ -78,7 +81,7 @@ func New(ctx context.Context, o Options) (*World, error) {
 		_ = os.RemoveAll(filepath.Dir(binary))
 		return nil, err
 	}
-	w := &World{Timing: o.Timing, Timeline: NewTimeline(o.Out), Cluster: cluster, Nodes: map[string]*Node{}, binary: binary, mode: "Confirm"}
+	w := &World{Timing: o.Timing, Timeline: NewTimeline(o.Out), Cluster: cluster, Nodes: map[string]*Node{}, liars: map[string]bool{}, binary: binary, mode: "Confirm"}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w.background, w.cancel = background, cancel
 	if err := w.populate(ctx, o); err != nil {

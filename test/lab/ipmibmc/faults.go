@@ -21,7 +21,7 @@ type Faults struct {
 	Garbage bool
 	// Truncated: datagrams end half-way.
 	Truncated bool
-	// ShortReply: chassis status with one byte instead of three. Old firmware.
+	// ShortReply: chassis status with one byte instead of three.
 	ShortReply bool
 	// EmptyReply: chassis status is "OK" without any byte. A reader that takes
 	// byte 0 without looking at the length reads power off.

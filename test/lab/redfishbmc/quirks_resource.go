@@ -81,7 +81,7 @@ var (
 	UUIDZero = SystemUUID("00000000-0000-0000-0000-000000000000")
 	// UUIDMissing: not said at all.
 	UUIDMissing = without("UUIDMissing", AreaSystem, "UUID")
-	// UUIDUpperCase: the same machine in capitals (iDRAC, iLO).
+	// UUIDUpperCase: the same machine in capitals.
 	UUIDUpperCase = onSystem("UUIDUpperCase", func(c *call, doc map[string]any) {
 		doc["UUID"] = strings.ToUpper(c.sys.machine().UUID().String())
 	})
