@@ -3,7 +3,7 @@
 //
 // What lives here: the fence around that library. bmclib logs in with every
 // driver at once, takes the first answer, does not keep to contexts, and passes
-// on any word as a state (docs/decisions/0002-bmclib-for-breadth.md). So one of
+// on any word as a state (docs/decisions/0002-bmc-driver.md). So one of
 // its drivers is pinned, called directly, over connections that end with the
 // call's context, and its words are compared exactly. What comes after the
 // deadline is never used.
@@ -72,8 +72,7 @@ func (d *driver) Read(ctx context.Context, m providers.Machine) fencing.Reading 
 	r := fencing.Reading{Provider: d.provider, Driver: name, Address: providers.CleanRaw(m.Address), AskedAt: d.now()}
 	a, err := d.call(ctx, m, func(ctx context.Context, s *session, a *answer) error {
 		if d.opts.wantsSerial(m) {
-			var err error
-			if a.serial, err = s.serial(ctx); err != nil {
+			if err := d.identify(ctx, s, a); err != nil {
 				return err
 			}
 		}
@@ -98,18 +97,23 @@ func (d *driver) Read(ctx context.Context, m providers.Machine) fencing.Reading 
 // bmclib tells only the serial number.
 func (d *driver) PowerOff(ctx context.Context, m providers.Machine) error {
 	_, err := d.call(ctx, m, func(ctx context.Context, s *session, a *answer) error {
-		var got fencing.Identity
 		if d.opts.wantsSerial(m) {
-			var err error
-			if got.Serial, err = s.serial(ctx); err != nil {
+			if err := d.identify(ctx, s, a); err != nil {
 				return err
 			}
 		}
-		switch match, why := m.Expected.Match(got); {
+		switch match, why := m.Expected.Match(fencing.Identity{Serial: a.serial}); {
 		case match == fencing.IdentityMismatch:
 			return problemf(fencing.WrongMachine, "%s; nothing was sent", why)
 		case match != fencing.IdentityProved && !m.AllowUnproved:
-			return problemf(fencing.Ambiguous, "%s; bmclib tells only serial numbers: configure the machine's, or use the driver redfish or ipmi; nothing was sent", why)
+			if a.serial == "" && d.opts.wantsSerial(m) {
+				// bmclib keeps to itself why it has no serial number: if nothing can
+				// be read, that is the reason.
+				if err := s.power(ctx, a); err != nil {
+					return err
+				}
+			}
+			return problemf(fencing.Ambiguous, "nothing was sent: %s; bmclib tells only serial numbers: configure the machine's, or use the driver redfish or ipmi", why)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -122,10 +126,25 @@ func (d *driver) PowerOff(ctx context.Context, m providers.Machine) error {
 	return nil
 }
 
+// identify reads the serial number. With basic authentication each request is an
+// attempt to log in, and the inventory makes dozens: so one that is refused ends
+// it before, because controllers lock accounts.
+func (d *driver) identify(ctx context.Context, s *session, a *answer) error {
+	if d.opts.BasicAuth {
+		var refused *problem
+		if err := s.power(ctx, &answer{}); errors.As(err, &refused) && refused.kind == fencing.Unauthorized {
+			return err
+		}
+	}
+	serial, err := s.serial(ctx)
+	a.serial = serial
+	return err
+}
+
 // call runs f within a session of the first driver that fits, in a goroutine of
 // its own, and forgets it when ctx ends.
 func (d *driver) call(ctx context.Context, m providers.Machine, f func(context.Context, *session, *answer) error) (answer, error) {
-	if err := checkMachine(d.opts, m); err != nil {
+	if err := checkMachine(m); err != nil {
 		return answer{}, err
 	}
 	host, port, err := d.opts.endpoint(m.Address)
@@ -200,7 +219,6 @@ func newSession(x *exchange, driver, host string, m providers.Machine, d *driver
 	}
 	c := bmclib.NewClient(host, m.Credentials.Username, m.Credentials.Password,
 		bmclib.WithHTTPClient(x.client()),
-		bmclib.WithRedfishSystemName(m.System),
 		bmclib.WithRedfishUseBasicAuth(d.opts.BasicAuth),
 		bmclib.WithDellRedfishUseBasicAuth(d.opts.BasicAuth),
 		bmclib.WithRedfishEtagMatchDisabled(d.opts.DisableEtagMatch),

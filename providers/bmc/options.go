@@ -37,6 +37,10 @@ type options struct {
 var refusedDrivers = map[string]string{
 	"ipmitool": "it starts a process for each question and takes any output for an answer; use the driver ipmi",
 	"IntelAMT": "it reports sleep and hibernation as off, keeps no deadline, and speaks plain HTTP",
+	// An absent number is 0 to it, and 0 is off.
+	"asrockrack": "it takes an answer without a power state, even {} or null, for off; use the driver redfish or ipmi",
+	// It drops the HTTP client that it is given.
+	"supermicro": "it sends the password to any certificate, and a wrong one twice; use the driver redfish or ipmi",
 }
 
 func parseOptions(raw json.RawMessage) (options, error) {
@@ -102,12 +106,15 @@ func (o options) endpoint(address string) (host, port string, err error) {
 }
 
 // checkMachine finds what cannot work before anything is sent.
-func checkMachine(o options, m providers.Machine) error {
+func checkMachine(m providers.Machine) error {
 	switch {
 	case m.Credentials.Username == "" || m.Credentials.Password == "":
 		return problemf(fencing.Misconfigured, "the Secret has no user name or no password")
-	case m.System != "" && !slices.Equal(o.Drivers, []string{"gofish"}):
-		return problemf(fencing.Misconfigured, "system is set, and of bmclib's drivers only gofish can choose a system (by its Name)")
+	case m.System != "":
+		// bmclib chooses by the system's Name, which vendors give to all alike,
+		// and anew for each question: serial number and power state could be those
+		// of two machines.
+		return problemf(fencing.Misconfigured, "system is set, and bmclib cannot tell systems behind one address apart; use the driver redfish")
 	}
 	return nil
 }

@@ -2,12 +2,13 @@ package bmc
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,7 +98,7 @@ func (s *session) power(ctx context.Context, a *answer) error {
 	word, err := getter.PowerStateGet(ctx)
 	a.done = s.now()
 	if err != nil {
-		return s.explain(ctx, "read power state", err)
+		return s.explain(ctx, "read the power state", err)
 	}
 	a.word, a.power = word, parseState(s.name, word)
 	if a.power == fencing.Unknown {
@@ -114,7 +115,7 @@ func (s *session) serial(ctx context.Context) (string, error) {
 	}
 	device, err := getter.Inventory(ctx)
 	if err != nil {
-		return "", s.explain(ctx, "read inventory", err)
+		return "", s.explain(ctx, "read the inventory", err)
 	}
 	if device == nil {
 		return "", nil
@@ -150,46 +151,53 @@ func (s *session) powerOff(ctx context.Context, a *answer) error {
 // explain classifies what bmclib returned. Its errors may quote what was sent or
 // received, so only their text is kept, without the password.
 func (s *session) explain(ctx context.Context, what string, err error) error {
-	p := problemf(fencing.Failed, "%s: %s", what, s.scrub(err.Error()))
+	kind, words := s.classify(ctx, err)
+	const most = 300 // leaves room for the advice
+	if words = s.scrub(words); len(words) > most {
+		words = strings.ToValidUTF8(words[:most], "") + "…"
+	}
+	if a := advice[kind]; a != "" {
+		words += "; " + a
+	}
+	return problemf(kind, "bmclib's %s could not %s: %s", s.name, what, words)
+}
+
+func (s *session) classify(ctx context.Context, err error) (fencing.FailureKind, string) {
 	var status *common.Error
 	var syntax *json.SyntaxError
 	var typed *json.UnmarshalTypeError
-	dial := s.x.failure()
-	var untrusted *tls.CertificateVerificationError
-	switch {
+	err = firstOf(err)
+	switch dial := s.x.failure(); {
 	case ctx.Err() != nil:
-		p.kind = fencing.TimedOut
-	case errors.As(dial, &untrusted), errors.Is(dial, providers.ErrFingerprint):
-		p.kind = fencing.Untrusted
+		return fencing.TimedOut, ctx.Err().Error()
 	case dial != nil:
-		if p.kind = providers.ClassifyNetwork(dial); p.kind == fencing.Failed {
-			p.kind = fencing.Unreachable
+		kind, words := providers.ExplainHTTP(dial)
+		if kind == fencing.Failed {
+			kind = fencing.Unreachable
 		}
+		return kind, words
 	case errors.As(err, &status):
-		p.kind = statusKind(status.HTTPReturnedStatusCode)
-	case errors.As(err, &syntax), errors.As(err, &typed):
-		p.kind = fencing.Malformed
+		return parseRefusal(status)
+	case errors.As(err, &syntax), errors.As(err, &typed), errors.Is(err, errTooMuch):
+		return fencing.Malformed, err.Error()
 	case errors.Is(err, liberrors.ErrLoginFailed), errors.Is(err, liberrors.ErrNotAuthenticated):
 		// Not always the password's fault; but to take it for that makes the
 		// caller careful with further attempts, which lock accounts.
-		p.kind = fencing.Unauthorized
+		return fencing.Unauthorized, err.Error()
 	}
-	return p
+	return providers.ExplainHTTP(err)
 }
 
-// statusKind is the meaning of an HTTP status that is no success.
-func statusKind(code int) fencing.FailureKind {
-	switch code {
-	case 401:
-		return fencing.Unauthorized
-	case 403:
-		return fencing.Forbidden
-	case 404:
-		return fencing.NotFound
-	case 429, 503:
-		return fencing.Busy
+// firstOf is the cause of a collection that could not be read: the library's
+// error for it hides its causes from errors.As. The first by path, so that the
+// same failure has the same words.
+func firstOf(err error) error {
+	var many *common.CollectionError
+	if !errors.As(err, &many) || many.Empty() {
+		return err
 	}
-	return fencing.Failed
+	path := slices.Sorted(maps.Keys(many.Failures))[0]
+	return fmt.Errorf("GET %s: %w", path, many.Failures[path])
 }
 
 // scrub takes the password out of a text, in the forms in which it is sent.

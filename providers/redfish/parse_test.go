@@ -203,7 +203,7 @@ func TestChassisVetoes(t *testing.T) {
 func TestParseCollection(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"Members":[{"@odata.id":"/redfish/v1/Systems/1"}],"Members@odata.count":1}`: "1 [/redfish/v1/Systems/1]",
-		`{"Members":[]}`:                                                            "-1 []",
+		`{"Members":[]}`: "-1 []",
 		`{"Members":[null,{},{"@odata.id":""},{"@odata.id":"/redfish/v1/"},7,"x"]}`: "-1 [     ]",
 		`{"Members":[{"@odata.id":"https://other.invalid/redfish/v1/Systems/1"}]}`:  "-1 []",
 		`{"Members":[{"@odata.id":"//other.invalid/redfish/v1/Systems/1"}]}`:        "-1 []",
