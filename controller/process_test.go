@@ -116,7 +116,7 @@ func (w *world) start() *process {
 	core, logs := observer.New(zapcore.DebugLevel)
 	p.logs = logs
 	p.config = config.NewStore(p.parse(w.config))
-	election := controller.DefaultElection()
+	election := w.election
 	election.Namespace, election.Identity = electionNamespace, p.name
 	p.ctl, err = controller.New(controller.Settings{
 		Client: client, Dynamic: dyn, Events: &recorder{w: w}, Metrics: metrics, Log: zap.New(core),

@@ -43,6 +43,9 @@ groups:
   machine: {annotation: example.com/bmc}
 `
 
+// fenceConfig lets nodefence power machines off.
+var fenceConfig = strings.Replace(baseConfig, "mode: Confirm", "mode: Fence", 1)
+
 // world is a cluster in virtual time: an API server, three nodes with their
 // machines, and what of Kubernetes matters here (kubelets that renew Leases, the
 // control plane that marks silent nodes, eviction and detaching). Only the test's
@@ -54,6 +57,7 @@ type world struct {
 	config      string
 	workers     int
 	maxReadings int
+	election    controller.ElectionSettings
 	processes   []*process
 	started     int
 	nodes       []string
@@ -62,6 +66,8 @@ type world struct {
 	evicting    map[string]time.Time
 	// keepPods: workloads do not leave.
 	keepPods bool
+	// credulous: the control plane marks no silent node.
+	credulous bool
 
 	mu     sync.Mutex
 	events []event
@@ -88,13 +94,14 @@ func inWorld(t *testing.T, story func(*world)) {
 		// Bubbles begin in 2000; some dates are plausible only later.
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)))
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &world{t: t, ctx: ctx, api: newAPIServer(), config: baseConfig, workers: 2, maxReadings: 8,
+		w := &world{t: t, ctx: ctx, api: newAPIServer(), config: baseConfig, workers: 2, maxReadings: 8, election: controller.DefaultElection(),
 			kubelets: map[string]*kubelet{}, machines: map[string]*machine{}, evicting: map[string]time.Time{}}
 		defer func() {
 			cancel()
 			for _, p := range w.processes {
 				<-p.done
 			}
+			time.Sleep(time.Minute) // what takes no context ends by itself
 			for _, v := range w.violations {
 				t.Error(v)
 			}
@@ -206,7 +213,7 @@ func (w *world) kubernetes() {
 			k.renewed = now
 			w.renewLease(name, now)
 			w.report(name, k.boots)
-		case !k.running && now.Sub(k.renewed) >= gracePeriod && ready(n) != corev1.ConditionUnknown:
+		case !k.running && !w.credulous && now.Sub(k.renewed) >= gracePeriod && ready(n) != corev1.ConditionUnknown:
 			w.changeNode(name, func(n *corev1.Node) { setReady(n, corev1.ConditionUnknown) })
 		}
 		w.evict(name)

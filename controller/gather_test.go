@@ -1,0 +1,54 @@
+package controller_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// metric gives the sum of a metric over the series that have the labels, given as
+// names and values in turn. Of a histogram it is the number of observations.
+func (p *process) metric(name string, labels ...string) float64 {
+	p.w.t.Helper()
+	families, err := p.registry.Gather()
+	if err != nil {
+		p.w.t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if hasLabels(m, labels) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
+}
+
+func hasLabels(m *dto.Metric, labels []string) bool {
+	for pair := range slices.Chunk(labels, 2) {
+		if !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == pair[0] && l.GetValue() == pair[1] }) {
+			return false
+		}
+	}
+	return true
+}
+
+// logged counts the lines of all processes' logs that contain the text, in the
+// message or in a field.
+func (w *world) logged(text string) int {
+	n := 0
+	for _, p := range w.processes {
+		for _, e := range p.logs.All() {
+			if strings.Contains(e.Message, text) || strings.Contains(fmt.Sprint(e.ContextMap()), text) {
+				n++
+			}
+		}
+	}
+	return n
+}
