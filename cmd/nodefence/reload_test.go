@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodefence/nodefence/config"
 	"github.com/nodefence/nodefence/controller"
+	"github.com/nodefence/nodefence/providers/all"
 )
 
 // TestReload: a good change is put in force and the nodes are looked at anew; a bad
@@ -21,7 +22,7 @@ import (
 func TestReload(t *testing.T) {
 	first := strings.Replace(checkedConfig, "SECRET", "first", 1)
 	path := file(t, "nodefence.yaml", first)
-	cfg, err := config.Load(path, sampleRegistry())
+	cfg, err := config.Load(path, all.Registry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestReload(t *testing.T) {
 	}
 	events := record.NewFakeRecorder(10)
 	r := reloader{path: path, store: config.NewStore(cfg), m: m, log: zap.NewNop(), events: events, namespace: "nodefence",
-		watcher: config.Watcher{Path: path, Registry: sampleRegistry(), Current: cfg, Quiet: time.Millisecond, Every: time.Millisecond}}
+		watcher: config.Watcher{Path: path, Registry: all.Registry(), Current: cfg, Quiet: time.Millisecond, Every: time.Millisecond}}
 	requeued := make(chan struct{}, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -103,14 +104,14 @@ func TestOptionsShowNoSecret(t *testing.T) {
 		"ipmi":    {"port", "cipherSuites", "privilege", "powerOffPrivilege", "ignoreACPIPowerState", "password"},
 		"bmc":     {"drivers", "port", "inventory", "basicAuth", "disableEtagMatch", "password"},
 	}
-	for driver := range sampleRegistry() {
+	for driver := range all.Registry() {
 		if options[driver] == nil {
 			t.Errorf("teach this test the options of the driver %s", driver)
 		}
 		for _, option := range options[driver] {
 			for _, entry := range []string{option + ": " + canary, option + ": [" + canary + "]", option + ": {" + canary + ": 1}", canary + ": 1", option + ": /redfish/v1/Systems/" + canary + "?"} {
 				text := strings.Replace(checkedConfig, "driver: redfish", "driver: "+driver+"\n  options: {"+entry+"}", 1)
-				_, err := config.Parse([]byte(strings.Replace(text, "SECRET", "s", 1)), sampleRegistry())
+				_, err := config.Parse([]byte(strings.Replace(text, "SECRET", "s", 1)), all.Registry())
 				if err == nil {
 					t.Errorf("%s takes the option %s", driver, entry)
 				} else if strings.Contains(err.Error(), canary) {

@@ -17,18 +17,8 @@ import (
 
 	"github.com/nodefence/nodefence/config"
 	"github.com/nodefence/nodefence/fencing"
-	"github.com/nodefence/nodefence/providers"
 	"github.com/nodefence/nodefence/providers/all"
-	"github.com/nodefence/nodefence/providers/bmc"
 )
-
-// sampleRegistry is the real registry. The driver bmc has a sample even while the
-// registry leaves it out.
-func sampleRegistry() providers.Registry {
-	r := all.Registry()
-	r["bmc"] = bmc.New
-	return r
-}
 
 // TestSamples holds the files that people copy to what this binary accepts.
 func TestSamples(t *testing.T) {
@@ -45,11 +35,11 @@ func TestSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := config.Parse(data, sampleRegistry()); err != nil {
+			if _, err := config.Parse(data, all.Registry()); err != nil {
 				t.Errorf("refused:\n%v", err)
 			}
 			// What is commented out is copied by people, too.
-			if _, err := config.Parse([]byte(withOffers(t, string(data))), sampleRegistry()); err != nil {
+			if _, err := config.Parse([]byte(withOffers(t, string(data))), all.Registry()); err != nil {
 				t.Errorf("refused with its commented lines:\n%v", err)
 			}
 		})
@@ -156,7 +146,7 @@ func checkDocumented(t *testing.T, page, block string) {
 	case nil:
 		block = completed(t, fields)
 	}
-	if _, err := config.Parse([]byte(withCA(t, block)), sampleRegistry()); err != nil {
+	if _, err := config.Parse([]byte(withCA(t, block)), all.Registry()); err != nil {
 		t.Errorf("%s is refused:\n%v\n%s", page, err, block)
 	}
 }
@@ -192,7 +182,7 @@ func TestSamplesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, driver := range slices.Sorted(maps.Keys(sampleRegistry())) {
+	for _, driver := range slices.Sorted(maps.Keys(all.Registry())) {
 		if link := "../config/samples/" + driver + ".yaml"; !strings.Contains(string(page), link) {
 			t.Errorf("docs/configuration.md has no link to %s", link)
 		}
