@@ -178,7 +178,7 @@ func (d *driver) call(ctx context.Context, m providers.Machine, f func(context.C
 		}()
 		r.err = d.inOrder(ctx, m, func(driver string, left int) error {
 			r.a = answer{driver: driver}
-			x := newExchange(ctx, host, port, cfg)
+			x := newExchange(ctx, host, port, cfg, d.now)
 			defer x.close()
 			s := newSession(x, driver, host, m, d)
 			return s.run(ctx, left, func(ctx context.Context) error { return f(ctx, s, &r.a) })

@@ -37,6 +37,9 @@ var notReady = []string{"SWC0700", "RAC0218", "ResourceNotReadyRetry", "ServiceT
 
 // parseRefusal is the meaning of an answer that is no success, and its words.
 func parseRefusal(e *common.Error) (fencing.FailureKind, string) {
+	if e.Code == codeNoObject {
+		return fencing.Malformed, e.Message
+	}
 	words := fmt.Sprintf("HTTP %d", e.HTTPReturnedStatusCode)
 	if len(e.ExtendedInfos) > 0 {
 		id := e.ExtendedInfos[0].MessageID

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -142,6 +143,7 @@ func (s *session) powerOff(ctx context.Context, a *answer) error {
 	if errors.As(refused, &p) && p.kind != fencing.Failed {
 		return refused
 	}
+	s.x.forgive()
 	if s.power(ctx, a) == nil && a.power == fencing.Off {
 		return nil
 	}
@@ -167,18 +169,16 @@ func (s *session) classify(ctx context.Context, err error) (fencing.FailureKind,
 	var syntax *json.SyntaxError
 	var typed *json.UnmarshalTypeError
 	err = firstOf(err)
-	switch dial := s.x.failure(); {
+	switch lost := s.x.failure(); {
 	case ctx.Err() != nil:
 		return fencing.TimedOut, ctx.Err().Error()
-	case dial != nil:
-		kind, words := providers.ExplainHTTP(dial)
-		if kind == fencing.Failed {
-			kind = fencing.Unreachable
-		}
-		return kind, words
+	case errors.Is(lost, errTooMuch):
+		return fencing.Malformed, lost.Error()
+	case lost != nil:
+		return providers.ExplainHTTP(lost)
 	case errors.As(err, &status):
 		return parseRefusal(status)
-	case errors.As(err, &syntax), errors.As(err, &typed), errors.Is(err, errTooMuch):
+	case errors.As(err, &syntax), errors.As(err, &typed), errors.Is(err, io.ErrUnexpectedEOF):
 		return fencing.Malformed, err.Error()
 	case errors.Is(err, liberrors.ErrLoginFailed), errors.Is(err, liberrors.ErrNotAuthenticated):
 		// Not always the password's fault; but to take it for that makes the
