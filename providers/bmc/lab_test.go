@@ -5,15 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	bmclib "github.com/bmc-toolbox/bmclib/v2"
-	lib "github.com/bmc-toolbox/bmclib/v2/bmc"
 
 	"github.com/nodefence/nodefence/fencing"
 	"github.com/nodefence/nodefence/providers"
@@ -333,23 +328,5 @@ func TestMisconfiguredMachines(t *testing.T) {
 	}
 	if n := len(s.Requests()); n != 0 {
 		t.Errorf("%d requests", n)
-	}
-}
-
-// TestASRockRackInventsOff shows why bmclib's driver is refused: an answer
-// without a state is off to it. When this fails, the refusal may be lifted.
-func TestASRockRackInventsOff(t *testing.T) {
-	for _, body := range []string{`{}`, `null`, `{"error":"not ready"}`} {
-		srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
-		host, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
-		c := bmclib.NewClient(host, "u", "p", bmclib.WithHTTPClient(srv.Client()), bmclib.WithAsrockrackPort(port))
-		for _, r := range c.Registry.For("asrockrack") {
-			word, err := r.DriverInterface.(lib.PowerStateGetter).PowerStateGet(t.Context())
-			if err != nil || word != "Off" {
-				t.Errorf("%s: %q, %v", body, word, err)
-			}
-		}
-		srv.Close()
-		c.Registry.Drivers = nil
 	}
 }
