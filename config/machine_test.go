@@ -75,7 +75,7 @@ func TestGroupsThatSelectNothing(t *testing.T) {
 }
 
 func TestMachineOfANode(t *testing.T) {
-	const real, otherOrder, other = "4c4c4544-0039-5910-804a-b9c04f4c3632", "44454C4C-3900-1059-804A-B9C04F4C3632", "4c4c4544-0039-5910-804a-b9c04f4c3699"
+	const own, otherOrder, other = "4c4c4544-0039-5910-804a-b9c04f4c3632", "44454C4C-3900-1059-804A-B9C04F4C3632", "4c4c4544-0039-5910-804a-b9c04f4c3699"
 	const filler = "03000200-0400-0500-0006-000700080009"
 	byHand := func(entry string) string {
 		return with(t, "{annotation: nodefence.io/bmc-address}", "{system: 'Systems/{{ .Name }}', nodes: {n1: {address: 10.0.0.1"+entry+"}}}")
@@ -85,16 +85,16 @@ func TestMachineOfANode(t *testing.T) {
 		node NodeView
 		want string // address, system and identity, or the error
 	}{
-		"annotation":         {good, NodeView{Name: "n1", Annotations: map[string]string{"nodefence.io/bmc-address": "10.0.0.9"}, SystemUUID: real}, "10.0.0.9  " + real},
+		"annotation":         {good, NodeView{Name: "n1", Annotations: map[string]string{"nodefence.io/bmc-address": "10.0.0.9"}, SystemUUID: own}, "10.0.0.9  " + own},
 		"no annotation":      {good, NodeView{Name: "n1"}, "node n1: groups[0].machine.annotation: the Node has no annotation nodefence.io/bmc-address"},
 		"empty annotation":   {good, NodeView{Name: "n1", Annotations: map[string]string{"nodefence.io/bmc-address": " "}}, "node n1: groups[0].machine.annotation: the address is empty"},
 		"password in it":     {good, NodeView{Name: "n1", Annotations: map[string]string{"nodefence.io/bmc-address": "https://root:" + canary + "@10.0.0.9"}}, "node n1: groups[0].machine.annotation: the address must not hold a user name or a password"},
-		"by hand":            {byHand(""), NodeView{Name: "n1", SystemUUID: real}, "10.0.0.1 Systems/n1 " + real},
+		"by hand":            {byHand(""), NodeView{Name: "n1", SystemUUID: own}, "10.0.0.1 Systems/n1 " + own},
 		"own system":         {byHand(`, system: "7"`), NodeView{Name: "n1"}, "10.0.0.1 7 "},
-		"serial":             {byHand(", serial: ABC"), NodeView{Name: "n1", SystemUUID: real}, "10.0.0.1 Systems/n1 " + real + "ABC"},
-		"same UUID":          {byHand(", uuid: " + otherOrder), NodeView{Name: "n1", SystemUUID: real}, "10.0.0.1 Systems/n1 " + otherOrder},
-		"UUID for a filler":  {byHand(", uuid: " + real), NodeView{Name: "n1", SystemUUID: filler}, "10.0.0.1 Systems/n1 " + real},
-		"UUID of another":    {byHand(", uuid: " + other), NodeView{Name: "n1", SystemUUID: real}, `node n1: groups[0].machine.nodes["n1"].uuid: is ` + other + ", but the Node's system UUID is " + real + ": one of them belongs to another machine"},
+		"serial":             {byHand(", serial: ABC"), NodeView{Name: "n1", SystemUUID: own}, "10.0.0.1 Systems/n1 " + own + "ABC"},
+		"same UUID":          {byHand(", uuid: " + otherOrder), NodeView{Name: "n1", SystemUUID: own}, "10.0.0.1 Systems/n1 " + otherOrder},
+		"UUID for a filler":  {byHand(", uuid: " + own), NodeView{Name: "n1", SystemUUID: filler}, "10.0.0.1 Systems/n1 " + own},
+		"UUID of another":    {byHand(", uuid: " + other), NodeView{Name: "n1", SystemUUID: own}, `node n1: groups[0].machine.nodes["n1"].uuid: is ` + other + ", but the Node's system UUID is " + own + ": one of them belongs to another machine"},
 		"no entry":           {byHand(""), NodeView{Name: "n2"}, "node n2: groups[0].machine.nodes: has no entry for this node, though group workers selects it"},
 		"host not allowed":   {with(t, "bmc-address}", "bmc-address, allowedHosts: [10.0.0.0/24]}"), NodeView{Name: "n1", Annotations: map[string]string{"nodefence.io/bmc-address": "10.0.1.9"}}, "node n1: groups[0].machine.annotation: the host 10.0.1.9 is not in machine.allowedHosts"},
 		"missing label":      {with(t, "{annotation: nodefence.io/bmc-address}", `{template: 'bmc-{{ index .Labels "rack" }}'}`), NodeView{Name: "n1"}, `the Node has no "rack" there`},

@@ -111,12 +111,12 @@ func readFile(path string, limit int64) ([]byte, error) {
 // digest covers a configuration file and the files that it names.
 func digest(data []byte, files []string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n%s", len(data), data)
+	fmt.Fprintf(h, "%d\n%s", len(data), data) //nolint:errcheck // a hash takes everything
 	for _, name := range slices.Sorted(slices.Values(files)) {
 		// A file that cannot be read any more is a change, too: Parse says what is
 		// wrong with it.
 		content, err := readFile(name, MaxSize)
-		fmt.Fprintf(h, "%q %t %d\n%s", name, err == nil, len(content), content)
+		fmt.Fprintf(h, "%q %t %d\n%s", name, err == nil, len(content), content) //nolint:errcheck // a hash takes everything
 	}
 	return fmt.Sprintf("%x", h.Sum(nil))
 }

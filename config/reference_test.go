@@ -123,6 +123,7 @@ func descend(path string, f reflect.StructField) (string, reflect.Type) {
 		t, suffix = t.Elem(), ".NODE"
 	case reflect.Pointer:
 		t = t.Elem()
+	default:
 	}
 	if fieldName(f) == "" || t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[Configuration]().PkgPath() || t == reflect.TypeFor[Amount]() {
 		return "", nil
@@ -280,8 +281,9 @@ func kindOf(t reflect.Type) string {
 		return "true or false"
 	case reflect.Int:
 		return "number"
+	default:
+		return "text"
 	}
-	return "text"
 }
 
 // meaning makes a sentence for operators of a Go comment: without the Go name

@@ -57,7 +57,7 @@ func (w *Watcher) Run(ctx context.Context, onChange func(*Configuration), onErro
 		// works.
 		onError(fmt.Errorf("changes of %s are noticed only every %s: %w", w.Path, w.every(), err))
 	} else {
-		defer notify.Close()
+		defer func() { _ = notify.Close() }() // it only reads
 		events, failures = notify.Events, notify.Errors
 		f.notify = notify
 	}
@@ -83,8 +83,7 @@ func (w *Watcher) Run(ctx context.Context, onChange func(*Configuration), onErro
 				quiet.Reset(w.quiet())
 			}
 			continue
-		case <-failures:
-			// Events were lost: look.
+		case <-failures: //nolint:errcheck // events were lost, for whatever reason: look
 		case <-quiet.C:
 		case <-tick.C:
 		}
@@ -158,8 +157,8 @@ func (f *follower) follow() {
 		return
 	}
 	names := []string{f.Path}
-	if real, err := filepath.EvalSymlinks(f.Path); err == nil {
-		names = append(names, real)
+	if target, err := filepath.EvalSymlinks(f.Path); err == nil {
+		names = append(names, target)
 	}
 	for _, name := range names {
 		_ = f.notify.Add(filepath.Dir(name))

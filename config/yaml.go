@@ -168,6 +168,7 @@ func describe(n *yaml.Node) string {
 		return "a mapping"
 	case yaml.SequenceNode:
 		return "a list"
+	default:
 	}
 	switch n.ShortTag() {
 	case "!!int", "!!float":
@@ -200,6 +201,7 @@ func toJSON(n *yaml.Node, path string, p *problems) any {
 			m[k.Value] = toJSON(v, join(path, k.Value), p)
 		}
 		return m
+	default:
 	}
 	switch n.ShortTag() {
 	case "!!int", "!!bool", "!!null", "!!float":

@@ -161,7 +161,9 @@ func TestCheckNamesTheSecret(t *testing.T) {
 func TestCheckOfAnEmptyCluster(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"kind":"NodeList","apiVersion":"v1","items":[]}`)
+		if _, err := w.Write([]byte(`{"kind":"NodeList","apiVersion":"v1","items":[]}`)); err != nil {
+			t.Error(err)
+		}
 	}))
 	defer server.Close()
 	out, errs, err := run(t, "check", "--config", configWith(t, "good"), "--kubeconfig", kubeconfigFor(t, server.URL), "-o", "json")

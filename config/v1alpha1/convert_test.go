@@ -179,6 +179,7 @@ func checkFilled(t *testing.T, path string, v reflect.Value) {
 		for i := range v.NumField() {
 			checkFilled(t, path+"."+v.Type().Field(i).Name, v.Field(i))
 		}
+	default:
 	}
 }
 
