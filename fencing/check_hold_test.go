@@ -45,7 +45,9 @@ func TestCheckHoldAfterPowerOff(t *testing.T) {
 			c.Readings = append([]fencing.Evidence{{Reading: reading(112, fencing.Off)}}, c.Readings...)
 		}),
 		{"too long after", "S1", "span", func(p *fencing.Policy, _ *fencing.Case, _ *fencing.Observation) { p.PowerOffRetry = 5 * time.Second }},
-		{"too short even for that", "S1", "span", func(p *fencing.Policy, _ *fencing.Case, _ *fencing.Observation) { p.HoldAfterPowerOff = 15 * time.Second }},
+		{"too short even for that", "S1", "span", func(p *fencing.Policy, _ *fencing.Case, _ *fencing.Observation) {
+			p.HoldAfterPowerOff = 15 * time.Second
+		}},
 	} {
 		v.try(t, p, c, o, fencing.ActionTaint)
 	}

@@ -1,6 +1,7 @@
 package fencing_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func TestCheckTaint(t *testing.T) {
 		t.Fatalf("refused as it is: %v", got)
 	}
 	last := len(c.Readings) - 1
-	vs := append(violationsOfAll,
+	vs := append(slices.Clone(violationsOfAll),
 		violation{"mode Observe", "S5", "Observe", func(p *fencing.Policy, _ *fencing.Case, _ *fencing.Observation) { p.Mode = fencing.Observe }},
 		violation{"a mode that there is not", "S5", "Mode(9)", func(p *fencing.Policy, _ *fencing.Case, _ *fencing.Observation) { p.Mode = 9 }},
 		violation{"state Suspected", "S9", "Suspected", func(_ *fencing.Policy, c *fencing.Case, _ *fencing.Observation) { c.State = fencing.Suspected }},

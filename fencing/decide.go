@@ -134,7 +134,9 @@ func (d *decider) ourTaint() bool {
 }
 
 func (d *decider) step() {
+	//exhaustive:enforce
 	switch d.c.State {
+	case NoCase, Closed: // nothing is to be done
 	case Suspected:
 		d.stepSuspected()
 	case PoweringOffMachine:

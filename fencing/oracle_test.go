@@ -124,7 +124,7 @@ func (h *history) begin(uid string, o fencing.Observation) {
 }
 
 // record takes in what was decided.
-func (h *history) record(p fencing.Policy, d fencing.Decision, o fencing.Observation) {
+func (h *history) record(d fencing.Decision, o fencing.Observation) {
 	for _, a := range d.Actions {
 		if a.Kind == fencing.ActionPowerOff {
 			h.poweredOff, h.accepted, h.intended, h.ended = true, false, o.Now, time.Time{}

@@ -163,7 +163,7 @@ func (s *stream) decide() {
 	} else {
 		s.h.take(o)
 	}
-	s.h.record(s.p, d, o)
+	s.h.record(d, o)
 	s.checkActions(before, d)
 	s.checkHolds(d)
 	s.checkLastLook(d)

@@ -19,7 +19,7 @@ const scenarios = "testdata/scenarios"
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, scenarios, func(t *testing.T, path string) {
 		w := scenario.New()
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
 			words := []string{d.Cmd}
 			for _, a := range d.CmdArgs {
 				words = append(words, a.String())

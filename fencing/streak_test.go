@@ -162,7 +162,7 @@ func TestOldReadings(t *testing.T) {
 // TestHoldAfterPowerOff: the short hold is for the Off that our own power-off
 // brought about, and for no other (S1, S5).
 func TestHoldAfterPowerOff(t *testing.T) {
-	off := func(from, to float64) []fencing.Reading { return offReadings(from, to) }
+	off := offReadings
 	for _, c := range []struct {
 		name    string
 		failure fencing.FailureKind

@@ -11,18 +11,21 @@ import (
 	"syscall"
 )
 
-func main() {
+func main() { os.Exit(execute()) }
+
+func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := newRootCommand().ExecuteContext(ctx)
 	var status exitStatus
 	switch {
 	case errors.As(err, &status):
-		os.Exit(int(status))
+		return int(status)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "nodefence:", err)
-		os.Exit(exitFailure)
+		return exitFailure
 	}
+	return 0
 }
 
 // Exit statuses, as the help of each command documents them.

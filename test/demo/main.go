@@ -16,7 +16,9 @@ import (
 	"github.com/nodefence/nodefence/test/story"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	defaults := flag.Bool("defaults", false, "run with Kubernetes' and nodefence's own default times (about 25 minutes)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -30,13 +32,14 @@ func main() {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		fmt.Println("\nStopped; everything that was started has ended.")
-		os.Exit(130)
+		return 130
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "\ndemo:", err)
-		os.Exit(1)
+		return 1
 	}
 	fmt.Printf("\nAll stories went as told, in %s. Nothing is left behind.\n", time.Since(begin).Round(time.Second))
 	if errors.Is(ctx.Err(), context.Canceled) {
-		os.Exit(130)
+		return 130
 	}
+	return 0
 }

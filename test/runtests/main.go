@@ -22,13 +22,16 @@ import (
 	"github.com/nodefence/nodefence/test/controlplane"
 )
 
-func main() {
+func main() { os.Exit(status()) }
+
+func status() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "runtests:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func run(ctx context.Context, args []string) error {

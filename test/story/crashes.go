@@ -40,7 +40,7 @@ func Crashes(ctx context.Context, w *World, n *Node, app string) error {
 		{state: "Tainting", after: func() error { return w.mayPatchNodes(ctx, true) }},
 		{state: "Tainted"},
 		{state: "Recovering", before: func() error {
-			if _, err := w.moves(ctx, n, app, since); err != nil {
+			if err := w.moves(ctx, n, app, since); err != nil {
 				return err
 			}
 			w.Timeline.Add("machine", "%s is switched on", n.Name)

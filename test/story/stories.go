@@ -3,8 +3,6 @@ package story
 import (
 	"context"
 	"time"
-
-	"github.com/nodefence/nodefence/config/v1alpha1"
 )
 
 // PowerLoss: a machine with a stateful workload loses power. It is proved off,
@@ -15,7 +13,7 @@ func PowerLoss(ctx context.Context, w *World, n *Node, app string) error {
 		return err
 	}
 	since := w.fail(n, "%s loses its power", n.Machine.PowerLoss)
-	if _, err := w.moves(ctx, n, app, since); err != nil {
+	if err := w.moves(ctx, n, app, since); err != nil {
 		return err
 	}
 	return w.comesBack(ctx, n, since, n.Machine.PowerRestore)
@@ -48,28 +46,28 @@ func (w *World) fail(n *Node, what string, do func(by string) error) time.Time {
 }
 
 // moves waits until the node is tainted with proof and its workload is elsewhere.
-func (w *World) moves(ctx context.Context, n *Node, app string, since time.Time) (*v1alpha1.FencingCase, error) {
+func (w *World) moves(ctx context.Context, n *Node, app string, since time.Time) error {
 	fc, err := w.WaitCase(ctx, n, since, "evacuated", evacuated)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	on, err := w.Cluster.WaitRunning(ctx, "default", app+"-0", n.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	attachments, err := w.Cluster.Attachments(ctx, n.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(attachments) != 0 {
-		return nil, wrong("%d disks are still attached to %s", len(attachments), n.Name)
+		return wrong("%d disks are still attached to %s", len(attachments), n.Name)
 	}
 	w.Timeline.Add("story", "the workload runs on %s, %.1f s after the failure", on, time.Since(since).Seconds())
 	if took, ok := w.taintLatency(fc, since); ok {
 		w.TaintLatencies = append(w.TaintLatencies, took)
 		w.Timeline.Add("story", "from the complete proof and not Ready to the taint: %.3f s", took.Seconds())
 	}
-	return fc, w.GroundTruth()
+	return w.GroundTruth()
 }
 
 // comesBack powers the machine on and waits until the case is closed.
@@ -152,7 +150,7 @@ func Hang(ctx context.Context, w *World, n *Node, app string) error {
 	if err := w.SetMode("Fence"); err != nil {
 		return err
 	}
-	if _, err := w.moves(ctx, n, app, since); err != nil {
+	if err := w.moves(ctx, n, app, since); err != nil {
 		return err
 	}
 	if by := n.Machine.State().LastOffBy; by == "the story" {

@@ -97,7 +97,7 @@ func (s *Sim) run(ctx context.Context, exe string, m *lab.Machine, cfg Config) e
 	}
 	s.output = new(bytes.Buffer)
 	s.cmd = exec.Command(exe, "-c", filepath.Join(cfg.Dir, lanConf), "-f", filepath.Join(cfg.Dir, emuConf),
-		"-s", filepath.Join(cfg.Dir, stateDir), "-n")
+		"-s", filepath.Join(cfg.Dir, stateDir), "-n") //nolint:noctx // Close ends it; the context bounds the start only
 	s.cmd.Dir = cfg.Dir
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	s.cmd.WaitDelay = time.Second // a script that outlives it must not hold us
@@ -133,7 +133,7 @@ func (s *Sim) waitReady(ctx context.Context) error {
 	defer cancel()
 	// Get Channel Authentication Capabilities, which needs no session.
 	ask := []byte{6, 0, 0xff, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0x20, 0x18, 0xc8, 0x81, 0, 0x38, 0x8e, 4, 0xb5}
-	conn, err := net.Dial("udp4", s.Addr())
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp4", s.Addr())
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func Start(cfg Config) (*BMC, error) {
 	if b.certs, err = newCertificates(); err != nil {
 		return nil, err
 	}
-	if b.listener, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
+	if b.listener, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil { //nolint:noctx // it does not block
 		return nil, fmt.Errorf("redfishbmc: %w", err)
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
