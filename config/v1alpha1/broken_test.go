@@ -86,7 +86,7 @@ func TestWrongTypes(t *testing.T) {
 func TestNothingBecomesOff(t *testing.T) {
 	junk := []any{nil, "", "Bogus", "off", 0.0, -1.0, 2.0, 1e300, true, []any{}, []any{nil}, map[string]any{}, map[string]any{"kind": "bogus"}}
 	tried := 0
-	for seed := range uint64(3) {
+	for seed := range uint64(1) {
 		visit(onObject(t, seed), func(at func(o map[string]any) (parent any, key any)) {
 			for _, value := range append(junk, absent{}) {
 				o := onObject(t, seed)
@@ -103,7 +103,7 @@ func TestNothingBecomesOff(t *testing.T) {
 			}
 		})
 	}
-	if tried < 3000 {
+	if tried < 1000 {
 		t.Errorf("only %d changes tried", tried)
 	}
 }
