@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	dto "github.com/prometheus/client_model/go"
 )
 
 // metric gives the sum of a metric over the series that have the labels, given as
@@ -22,21 +20,20 @@ func (p *process) metric(name string, labels ...string) float64 {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			if hasLabels(m, labels) {
+			has := map[string]string{}
+			for _, l := range m.GetLabel() {
+				has[l.GetName()] = l.GetValue()
+			}
+			matches := true
+			for pair := range slices.Chunk(labels, 2) {
+				matches = matches && has[pair[0]] == pair[1]
+			}
+			if matches {
 				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}
 	return sum
-}
-
-func hasLabels(m *dto.Metric, labels []string) bool {
-	for pair := range slices.Chunk(labels, 2) {
-		if !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == pair[0] && l.GetValue() == pair[1] }) {
-			return false
-		}
-	}
-	return true
 }
 
 // logged counts the lines of all processes' logs that contain the text, in the

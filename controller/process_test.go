@@ -85,12 +85,22 @@ type process struct {
 	mu    sync.Mutex
 	calls int
 	dead  bool
-	// killAt is the call at which the process dies; zero for never. It dies before
-	// the call, or, with killAfter, after it was carried out and before its answer.
-	killAt    int
-	killAfter bool
-	diedAt    call
+	// endAt is the call at which the process ends, as ending says; zero for never.
+	endAt  int
+	ending ending
 }
+
+// ending is how a process ends at a call.
+type ending uint8
+
+const (
+	// killedBefore: the call is not carried out.
+	killedBefore ending = iota
+	// killedAfter: it is carried out, and the answer is lost.
+	killedAfter
+	// stopped: a SIGTERM comes with the call, which is carried out.
+	stopped
+)
 
 const (
 	electionNamespace = "nodefence"
@@ -102,6 +112,9 @@ func (w *world) start() *process {
 	w.t.Helper()
 	w.started++
 	p := &process{w: w, name: fmt.Sprintf("controller-%d", w.started), registry: prometheus.NewRegistry(), done: make(chan struct{})}
+	if w.ends != nil {
+		p.endAt, p.ending = w.ends(w.started)
+	}
 	client := &fake.Clientset{}
 	client.AddReactor("*", "*", p.react)
 	client.AddWatchReactor("*", p.watch)
@@ -186,9 +199,14 @@ func (p *process) enter(c call) error {
 	}
 	if !c.election() && c.verb != "watch" {
 		p.calls++
-		if p.calls == p.killAt && !p.killAfter {
-			p.die(c)
-			return errDead
+		if p.calls == p.endAt {
+			switch p.ending {
+			case killedBefore:
+				p.die()
+				return errDead
+			case stopped:
+				p.cancel()
+			}
 		}
 	}
 	p.mu.Unlock()
@@ -203,8 +221,8 @@ func (p *process) leave(c call) error {
 		p.mu.Unlock()
 		return errDead
 	}
-	if p.killAfter && p.calls >= p.killAt && p.killAt > 0 && c.writes() && !c.election() {
-		p.die(c)
+	if p.ending == killedAfter && p.calls == p.endAt && c.writes() && !c.election() {
+		p.die()
 		return errDead
 	}
 	p.mu.Unlock()
@@ -212,8 +230,8 @@ func (p *process) leave(c call) error {
 }
 
 // die is called with the lock held and gives it back.
-func (p *process) die(c call) {
-	p.dead, p.diedAt = true, c
+func (p *process) die() {
+	p.dead = true
 	p.mu.Unlock()
 	p.cancel()
 }

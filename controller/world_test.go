@@ -3,6 +3,8 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/nodefence/nodefence/config/v1alpha1"
 	"github.com/nodefence/nodefence/controller"
@@ -66,6 +70,11 @@ type world struct {
 	evicting    map[string]time.Time
 	// keepPods: workloads do not leave.
 	keepPods bool
+	// ends, when set, says for each process, counted from 1, at which of its calls
+	// it ends, and how.
+	ends func(process int) (int, ending)
+	// restarts: a controller that has died is started anew, as its platform does.
+	restarts bool
 	// credulous: the control plane marks no silent node.
 	credulous bool
 
@@ -85,6 +94,16 @@ type kubelet struct {
 	running bool
 	renewed time.Time
 	boots   int
+}
+
+// TestMain takes client-go's errors out of the way. Its handlers slow repeated
+// errors down by the time of the last one, which they keep for the whole process:
+// in a bubble whose clock is behind they would wait for hours.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	os.Exit(m.Run())
 }
 
 // inWorld runs a story in a bubble of virtual time.
@@ -201,6 +220,9 @@ func (w *world) describe() string {
 // kubernetes does what the cluster does by itself in one second.
 func (w *world) kubernetes() {
 	now := time.Now()
+	if last := len(w.processes) - 1; w.restarts && last >= 0 && w.processes[last].ended() {
+		w.start()
+	}
 	for _, name := range w.nodes {
 		k := w.kubelets[name]
 		if k.running && w.machine(name).state() == fencing.Off {
