@@ -4,7 +4,7 @@
 // What lives here: the protocol of one short session. The messages and the key
 // derivations are those of github.com/bougou/go-ipmi; the exchange of packets
 // is our own, because a reply that is not proved to be the controller's must
-// not be taken for its power state (docs/decisions/0001-native-ipmi.md).
+// not be taken for its power state (docs/decisions/0001-ipmi-driver.md).
 // driver.go is the driver, session.go the log-in, packet.go the bytes, link.go
 // the socket, and parse.go all understanding of what a controller says.
 //

@@ -122,3 +122,11 @@ func harness(options string) providertest.Harness {
 func TestConformance(t *testing.T) { providertest.Run(t, harness("")) }
 
 func TestConformanceBasicAuth(t *testing.T) { providertest.Run(t, harness(`{"basicAuth": true}`)) }
+
+func newWith(s providers.TLS) (providers.Driver, error) {
+	return redfish.New(providers.Settings{Name: "rack-1", TLS: s, Now: time.Now})
+}
+
+func newWithOptions(options string) (providers.Driver, error) {
+	return redfish.New(providers.Settings{Name: "rack-1", Options: []byte(options), Now: time.Now})
+}

@@ -8,7 +8,7 @@
 //
 // The words of the protocol are those of github.com/stmcginnis/gofish; the
 // exchange and the reading of documents are our own, because a wrong "Off" costs
-// data (docs/decisions/0003-redfish-client.md).
+// data (docs/decisions/0003-redfish-driver.md).
 //
 // What must not live here: judgement, retries across calls, limits per endpoint.
 package redfish
