@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodefence/nodefence/config"
 	"github.com/nodefence/nodefence/controller"
@@ -94,14 +93,15 @@ func runCheck(ctx context.Context, f checkFlags, out, errs io.Writer) error {
 	if f.fileOnly {
 		return nil
 	}
-	rest, err := restConfig(f.kubeconfig)
+	api, err := connect(f.kubeconfig)
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(rest)
-	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
+	if err := controller.ServerSuffices(api.server, mostMode(cfg)); err != nil {
+		fmt.Fprintln(errs, err)
+		return exitStatus(exitFindings)
 	}
+	client := api.typed
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)

@@ -80,7 +80,7 @@ func TestCheckWithoutACluster(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	kubeconfig := kubeconfigFor(t, server.URL)
 	server.Close()
-	if _, _, err := run(t, "check", "--config", good, "--kubeconfig", kubeconfig); status(err) != exitFailure || !strings.Contains(err.Error(), "list nodes") {
+	if _, _, err := run(t, "check", "--config", good, "--kubeconfig", kubeconfig); status(err) != exitFailure || !strings.Contains(err.Error(), server.URL) {
 		t.Errorf("no API server: %v", err)
 	}
 }
@@ -159,8 +159,11 @@ func TestCheckNamesTheSecret(t *testing.T) {
 }
 
 func TestCheckOfAnEmptyCluster(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if tellsVersion(w, r) {
+			return
+		}
 		if _, err := w.Write([]byte(`{"kind":"NodeList","apiVersion":"v1","items":[]}`)); err != nil {
 			t.Error(err)
 		}
@@ -223,6 +226,9 @@ func apiServer(t *testing.T) *httptest.Server {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if tellsVersion(w, r) {
+			return
+		}
 		o, ok := objects[r.URL.Path]
 		if !ok {
 			name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
@@ -239,4 +245,30 @@ func apiServer(t *testing.T) *httptest.Server {
 	}))
 	t.Cleanup(server.Close)
 	return server
+}
+
+// serverVersion is what the tests' API servers call themselves.
+const serverVersion = "v1.37.2"
+
+func tellsVersion(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != "/version" {
+		return false
+	}
+	_, _ = fmt.Fprintf(w, `{"major":"1","minor":"37","gitVersion":%q}`, serverVersion) // a client that is gone asks no more
+	return true
+}
+
+// TestCheckOfAnOldCluster: where the taint does nothing, no mode that sets it is fine.
+func TestCheckOfAnOldCluster(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/version" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		_, _ = fmt.Fprint(w, `{"major":"1","minor":"25","gitVersion":"v1.25.16"}`)
+	}))
+	defer server.Close()
+	_, errs, err := run(t, "check", "--config", configWith(t, "good"), "--kubeconfig", kubeconfigFor(t, server.URL))
+	if status(err) != exitFindings || !strings.Contains(errs, "1.26") {
+		t.Errorf("%v\n%s", err, errs)
+	}
 }

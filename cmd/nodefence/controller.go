@@ -19,17 +19,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/nodefence/nodefence/config"
 	"github.com/nodefence/nodefence/controller"
+	"github.com/nodefence/nodefence/fencing"
 	"github.com/nodefence/nodefence/providers/all"
 )
 
@@ -125,49 +122,44 @@ func runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return fmt.Errorf("configuration %s: %w", f.config, err)
 	}
-	accept := func(c *config.Configuration) error { return fitsElection(c, f.election) }
-	if err := accept(cfg); err != nil {
-		return fmt.Errorf("configuration %s: %w", f.config, err)
-	}
-	rest, err := restConfig(f.kubeconfig)
+	api, err := connect(f.kubeconfig)
 	if err != nil {
 		return err
 	}
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if err := controller.RegisterClientMetrics(reg); err != nil {
-		return fmt.Errorf("metrics: %w", err)
+	accept := func(c *config.Configuration) error {
+		return errors.Join(fitsElection(c, f.election), controller.ServerSuffices(api.server, mostMode(c)))
 	}
-	m, err := controller.NewMetrics(reg)
+	if err := accept(cfg); err != nil {
+		return fmt.Errorf("configuration %s: %w", f.config, err)
+	}
+	reg, m, err := newRegistry()
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
-	}
-	// Smaller than JSON and cheaper to read. Custom resources have no such form,
-	// and the dynamic client does not ask for it.
-	typed := restclient.CopyConfig(rest)
-	typed.ContentType, typed.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(typed)
-	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
-	}
-	dyn, err := dynamic.NewForConfig(rest)
-	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: api.typed.CoreV1().Events("")})
 	defer broadcaster.Shutdown()
 	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "nodefence"})
 
 	store := config.NewStore(cfg)
 	c, err := controller.New(controller.Settings{
-		Client: client, Dynamic: dyn, Events: events, Metrics: m, Log: log, Workers: f.workers, MaxReadings: f.maxReadings, Election: f.election,
-		Fleet: controller.ConfiguredFleet{Store: store, Secrets: controller.SecretReader{Client: client}},
+		Client: api.typed, Dynamic: api.dynamic, Events: events, Metrics: m, Log: log, Workers: f.workers, MaxReadings: f.maxReadings, Election: f.election,
+		Fleet: controller.ConfiguredFleet{Store: store, Secrets: controller.SecretReader{Client: api.typed}},
 	})
 	if err != nil {
 		return err
 	}
 	return serveAndRun(ctx, f, log, c, reg, reloader{path: f.config, store: store, m: m, log: log, events: events, namespace: f.namespace, watcher: config.Watcher{Path: f.config, Registry: registry, Current: cfg, Accept: accept}})
+}
+
+func newRegistry() (*prometheus.Registry, *controller.Metrics, error) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := controller.RegisterClientMetrics(reg); err != nil {
+		return nil, nil, err
+	}
+	m, err := controller.NewMetrics(reg)
+	return reg, m, err
 }
 
 // fitsElection refuses a configuration with actions that would never begin, because
@@ -180,6 +172,15 @@ func fitsElection(c *config.Configuration, e controller.ElectionSettings) error 
 		}
 	}
 	return nil
+}
+
+// mostMode is the mode of the group that may do most.
+func mostMode(c *config.Configuration) fencing.Mode {
+	most := fencing.Observe
+	for i := range c.Groups {
+		most = max(most, c.Groups[i].Policy().Mode)
+	}
+	return most
 }
 
 // serveAndRun runs the parts until one of them ends.

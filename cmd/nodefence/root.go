@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // version is set by the linker.
@@ -46,20 +44,4 @@ func newVersionCommand() *cobra.Command {
 			return err
 		},
 	}
-}
-
-// restConfig finds the cluster: the flag, KUBECONFIG, ~/.kube/config, or the
-// service account of the pod.
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the cluster (use --kubeconfig, or run in a pod): %w", err)
-	}
-	cfg.UserAgent = "nodefence/" + version
-	// A storm of failures must not wait for our own rate limit; the API server
-	// has its own fairness.
-	cfg.QPS, cfg.Burst = 50, 100
-	return cfg, nil
 }
