@@ -188,7 +188,8 @@ func retryable(ctx context.Context, method string, err error) bool {
 		// business of a single request.
 		return false
 	}
-	if _, ok := ExplainTLS(err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+	var noTLS tls.RecordHeaderError
+	if _, ok := ExplainTLS(err); ok || errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &noTLS) {
 		return false
 	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -21,7 +22,6 @@ func ExplainTLS(err error) (string, bool) {
 		hostname x509.HostnameError
 		roots    x509.SystemRootsError
 		verify   *tls.CertificateVerificationError
-		alert    tls.AlertError
 	)
 	switch {
 	case errors.Is(err, ErrFingerprint):
@@ -36,12 +36,19 @@ func ExplainTLS(err error) (string, bool) {
 		return "the certificate is signed by an unknown authority; give its CA, or pin its fingerprint", true
 	case errors.As(err, &roots):
 		return "there are no system roots to verify the certificate against; give a CA, or pin the fingerprint", true
-	case errors.As(err, &alert):
-		return "the endpoint broke off the TLS handshake (" + alert.Error() + "); it may know no TLS 1.2 or no cipher that is still considered safe", true
+	case isAlert(err):
+		return "the endpoint broke off the TLS handshake (" + err.Error() + "); it may know no TLS 1.2 or no cipher that is still considered safe", true
 	case errors.As(err, &verify):
 		return "the certificate could not be verified: " + verify.Err.Error(), true
 	}
 	return "", false
+}
+
+// isAlert tells whether one end sent a TLS alert. Package crypto/tls has no public
+// type for it over TCP, only these operations.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error")
 }
 
 // pinWords is the part of the error that names the certificate which was shown.
@@ -59,12 +66,13 @@ func ExplainHTTP(err error) (fencing.FailureKind, string) {
 	if words, ok := ExplainTLS(err); ok {
 		return fencing.Untrusted, words
 	}
+	var noTLS tls.RecordHeaderError
 	switch kind := ClassifyNetwork(err); {
 	case kind == fencing.TimedOut:
 		return kind, "no complete answer within the deadline"
 	case kind == fencing.Unreachable:
 		return kind, "no connection: " + err.Error()
-	case errors.Is(err, http.ErrSchemeMismatch):
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &noTLS):
 		return fencing.Malformed, "the endpoint does not speak TLS on this port"
 	case errors.Is(err, ErrBodyTooLong):
 		return fencing.Malformed, err.Error()
