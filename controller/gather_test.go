@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -48,4 +49,22 @@ func (w *world) logged(text string) int {
 		}
 	}
 	return n
+}
+
+// goroutines gives the stacks of the caller's bubble that name one of the parts.
+func goroutines(parts ...string) string {
+	buf := make([]byte, 8<<20)
+	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+	_, bubble, _ := strings.Cut(strings.Split(stacks[0], "\n")[0], "synctest bubble ")
+	var left []string
+	for _, s := range stacks[1:] {
+		head, _, _ := strings.Cut(s, "\n")
+		if _, in, _ := strings.Cut(head, "synctest bubble "); in != bubble {
+			continue // another test that runs beside this one
+		}
+		if slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) }) {
+			left = append(left, s)
+		}
+	}
+	return strings.Join(left, "\n\n")
 }
