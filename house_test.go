@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"config":                 {"providers", "fencing"},
 	"config/v1alpha1":        {"fencing"},
 	"controller":             {"config", "config/v1alpha1", "providers", "fencing"},
-	"cmd/nodefence":          {"config", "config/v1alpha1", "controller", "fencing", "providers", "providers/all"},
+	"cmd/nodefence":          {"config", "config/v1alpha1", "controller", "fencing", "fencing/scenario", "providers", "providers/all"},
 	"test/controlplane":      {},
 	"test/peers":             {},
 	"test/lab":               {},

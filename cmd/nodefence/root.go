@@ -22,7 +22,7 @@ node's pods and volumes. In doubt it does nothing and says so.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newControllerCommand(), newCheckCommand(), newVersionCommand())
+	root.AddCommand(newControllerCommand(), newCheckCommand(), newVersionCommand(), newSimulateCommand())
 	return root
 }
 
