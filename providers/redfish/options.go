@@ -151,7 +151,11 @@ func parseAddress(address string, insecure bool) (endpoint, error) {
 		}
 		host += ":" + port
 	}
-	return endpoint{base: scheme + "://" + host, host: host}, nil
+	e := endpoint{base: scheme + "://" + host, host: host}
+	if _, err := url.Parse(e.base); err != nil {
+		return endpoint{}, fmt.Errorf("the address has no usable host: %w", errAddress)
+	}
+	return e, nil
 }
 
 // splitHost takes host, host:port, an IPv6 address bare or in brackets.
