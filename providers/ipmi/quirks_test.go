@@ -223,6 +223,31 @@ func TestRackWithoutPower(t *testing.T) {
 	}
 }
 
+// The address leads to another machine, which is off: it is told as what it is,
+// and not powered off.
+func TestAnotherMachineAnswers(t *testing.T) {
+	r := newRig(t, "")
+	r.bmc.SetFaults(ipmibmc.Faults{OtherMachine: true})
+	got := r.read(t, 2*time.Second)
+	wantPower(t, got, fencing.Off, fencing.NoFailure)
+	if match, why := r.m.Expected.Match(got.Identity); match != fencing.IdentityMismatch {
+		t.Errorf("%v: %s", match, why)
+	}
+	var e *providers.Error
+	if err := r.powerOff(t, 2*time.Second); !errors.As(err, &e) || e.Kind != fencing.WrongMachine {
+		t.Errorf("power off: %v", err)
+	}
+}
+
+// States that a controller invents are passed on: other rules judge them. On is
+// never taken for off because somebody expects it to be.
+func TestLies(t *testing.T) {
+	r := newRig(t, "")
+	_ = r.machine.ForceOff("test")
+	r.bmc.SetFaults(ipmibmc.Faults{ReadsOn: true})
+	wantPower(t, r.read(t, 2*time.Second), fencing.On, fencing.NoFailure)
+}
+
 // A power fault is told, and Off stays Off.
 func TestFaultBitsAreTold(t *testing.T) {
 	r := newRig(t, "")
