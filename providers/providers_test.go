@@ -25,7 +25,15 @@ import (
 	"github.com/nodefence/nodefence/providers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		_ = os.Setenv(name, "http://127.0.0.1:1")
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		_ = os.Unsetenv(name)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestCredentialsAreNotShown: however somebody prints them, or what holds them.
 func TestCredentialsAreNotShown(t *testing.T) {
