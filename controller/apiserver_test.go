@@ -140,6 +140,7 @@ func (t *versionedTracker) Create(gvr schema.GroupVersionResource, obj runtime.O
 	}
 	version := t.next(gvr)
 	m.SetResourceVersion(fmt.Sprint(version))
+	m.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
 	if m.GetUID() == "" {
 		t.uids++
 		m.SetUID(types.UID(fmt.Sprintf("uid-of-%s-%d", m.GetName(), t.uids)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/nodefence/nodefence/config/v1alpha1"
+	"github.com/nodefence/nodefence/fencing"
 )
 
 // Settings are what a controller is made from.
@@ -185,7 +187,7 @@ func (c *Controller) loadCases(ctx context.Context) error {
 	}
 	pages := map[string]*page{}
 	for _, fc := range all {
-		kase, err := fc.ToCase()
+		kase, err := readCase(fc)
 		if err != nil {
 			// One that cannot be read blocks its node, not the others.
 			c.block(fc, err)
@@ -206,6 +208,21 @@ func (c *Controller) loadCases(ctx context.Context) error {
 		c.log.Info("case resumed", zap.String("node", kase.Node), zap.String("case", kase.Name), zap.Stringer("state", kase.State))
 	}
 	return nil
+}
+
+// readCase reads a case. One without any status was created by a controller that
+// ended before it could say more: it has just begun, and goes on, so that it is
+// also closed.
+func readCase(fc *v1alpha1.FencingCase) (fencing.Case, error) {
+	kase, err := fc.ToCase()
+	if err != nil || kase.State != fencing.NoCase {
+		return kase, err
+	}
+	if !reflect.DeepEqual(fc.Status, v1alpha1.FencingCaseStatus{}) {
+		return fencing.Case{}, fmt.Errorf("fencing case %s: status.state is empty, and the rest of the status is not", fc.Name)
+	}
+	kase.State, kase.OpenedAt = fencing.Suspected, fc.CreationTimestamp.UTC()
+	return kase, nil
 }
 
 // block leaves a node alone whose case cannot be read: what was begun is not

@@ -43,7 +43,7 @@ func TestEndAtEveryCall(t *testing.T) {
 			calls := callsOfLife(t, road.config, road.fail)
 			t.Logf("%d calls", len(calls))
 			step := 1
-			if testing.Short() {
+			if testing.Short() || raceDetector {
 				step = 7
 			}
 			for i := 0; i < len(calls); i += step {
@@ -112,7 +112,11 @@ func (w *world) checkLife(mostPowerOffs int) {
 
 // The same when one controller after the other ends, each at a random call.
 func TestEndAgainAndAgain(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() || raceDetector {
+		seeds = 4
+	}
+	for seed := range seeds {
 		for name, road := range roads {
 			t.Run(fmt.Sprintf("%s seed %d", name, seed), func(t *testing.T) {
 				t.Parallel()

@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,10 @@ type machine struct {
 	hangs bool
 	// failure, when set, is what every reading comes to.
 	failure fencing.Failure
+	// says, when it is not Unknown, is what readings say instead of the truth,
+	// until saysUntil, or for good when that is zero.
+	says      fencing.PowerState
+	saysUntil time.Time
 	// raw is put into each reading; secret is where the password is to leak to.
 	raw func(providers.Machine) string
 	// deaf: power-offs are accepted and change nothing.
@@ -52,6 +57,12 @@ func (m *machine) timesRead() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.readings
+}
+
+func (m *machine) poweredOffAt() []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.powerOffs)
 }
 
 func (m *machine) timesPoweredOff() int {
@@ -96,6 +107,9 @@ func (d scriptedDriver) Read(ctx context.Context, pm providers.Machine) fencing.
 	}
 	if !r.Failed() {
 		r.Power, r.Identity = m.power, fencing.Identity{UUID: m.uuid}
+		if m.says != fencing.Unknown && (m.saysUntil.IsZero() || time.Now().Before(m.saysUntil)) {
+			r.Power = m.says
+		}
 	}
 	return r
 }

@@ -197,9 +197,15 @@ func (w *world) rawCases() []unstructured.Unstructured {
 }
 
 // cases lists the cases.
-func (w *world) cases() []*v1alpha1.FencingCase {
+func (w *world) cases() []*v1alpha1.FencingCase { return w.casesOf("") }
+
+// casesOf lists the cases of a node, or of all.
+func (w *world) casesOf(node string) []*v1alpha1.FencingCase {
 	var all []*v1alpha1.FencingCase
 	for _, u := range w.rawCases() {
+		if of, _, _ := unstructured.NestedString(u.Object, "spec", "nodeName"); node != "" && of != node {
+			continue
+		}
 		fc := &v1alpha1.FencingCase{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, fc); err != nil {
 			w.t.Fatal(err)
@@ -254,8 +260,11 @@ func (w *world) checkTaint(node string) {
 	if fc == nil || fc.Status.State != "Tainting" || fc.Status.Taint == nil || fc.Status.Taint.IntendedAt == nil {
 		w.violate("S9: a taint of %s is sent, and no stored case intends it: %s", node, w.describe())
 	}
-	if p := w.machine(node).state(); p != fencing.Off {
-		w.violate("S1: a taint of %s is sent while its machine is %s", node, p)
+	// A machine that was switched on anew this very moment is no harm: what ran
+	// when the node was last heard of does not run any more.
+	p, n := w.machine(node).state(), w.node(node)
+	if p != fencing.Off && (n == nil || n.Status.NodeInfo.BootID == bootID(node, w.kubelets[node].boots)) {
+		w.violate("S1: a taint of %s is sent while its machine is %s and runs %s", node, p, bootID(node, w.kubelets[node].boots))
 	}
 }
 
@@ -272,7 +281,12 @@ func (w *world) checkUntaint(node string) {
 // checkPowerOff holds a power-off against the stored case.
 func (w *world) checkPowerOff(pm providers.Machine) {
 	fc := w.newestCase(pm.Node)
-	done := w.machine(pm.Node).timesPoweredOff()
+	done := 0 // for this case
+	for _, at := range w.machine(pm.Node).poweredOffAt() {
+		if fc != nil && fc.Status.OpenedAt != nil && at.After(fc.Status.OpenedAt.Time) {
+			done++
+		}
+	}
 	if fc == nil || fc.Status.State != "PoweringOff" || fc.Status.PowerOff == nil || int(fc.Status.PowerOff.Attempts) <= done || fc.Status.PowerOff.EndedAt != nil {
 		w.violate("S9: power-off number %d of %s is sent, and no stored case intends it: %s", done+1, pm.Node, w.describe())
 	}

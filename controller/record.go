@@ -34,7 +34,8 @@ func (c *Controller) store(ctx context.Context, stored *v1alpha1.FencingCase, ka
 	begin := time.Now()
 	defer func() { c.metrics.storeSeconds.Observe(time.Since(begin).Seconds()) }()
 	spec, status := v1alpha1.FromCase(kase)
-	if stored == nil {
+	created := stored == nil
+	if created {
 		var err error
 		if stored, err = c.createCase(ctx, kase, spec); err != nil {
 			return nil, err
@@ -45,6 +46,12 @@ func (c *Controller) store(ctx context.Context, stored *v1alpha1.FencingCase, ka
 	setConditions(&status, kase)
 	next.Status = status
 	out, err := c.caseClient.updateStatus(ctx, next)
+	if err != nil && created {
+		// It is there now, and has to come to an end like any other.
+		if begun, readErr := readCase(stored); readErr == nil {
+			c.cases.put(begun, stored)
+		}
+	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		c.reload(ctx, kase.Node, kase.Name)
 	}
@@ -87,7 +94,7 @@ func (c *Controller) reload(ctx context.Context, node, name string) {
 	case err != nil:
 		c.log.Warn("case not read again", zap.String("case", name), zap.Error(err))
 	default:
-		kase, err := fc.ToCase()
+		kase, err := readCase(fc)
 		if err != nil {
 			c.block(fc, err)
 			return

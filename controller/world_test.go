@@ -3,15 +3,16 @@ package controller_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -77,6 +78,10 @@ type world struct {
 	restarts bool
 	// credulous: the control plane marks no silent node.
 	credulous bool
+	// everySecond, when set, is called each second, before the control plane acts;
+	// due are things to be done at a time.
+	everySecond func()
+	due         []dueAt
 
 	mu     sync.Mutex
 	events []event
@@ -87,6 +92,12 @@ type world struct {
 	taints, untaints int
 	violations       []string
 	asking, atOnce   int
+}
+
+// dueAt is something to be done at a time, by the test's own goroutine.
+type dueAt struct {
+	at time.Time
+	do func()
 }
 
 // kubelet is what runs on a machine.
@@ -101,8 +112,7 @@ type kubelet struct {
 // in a bubble whose clock is behind they would wait for hours.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = nil
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
 
@@ -153,7 +163,8 @@ func (w *world) machine(node string) *machine { return w.machines[addressOf(node
 func addressOf(node string) string { return strings.Replace(node, "node-", "192.0.2.", 1) }
 
 func uuidOf(node string) string {
-	return fmt.Sprintf("4c4c4544-0039-5910-804a-b9c04f4c3%s", strings.Replace(node, "node-", "63", 1))
+	n, _ := strconv.Atoi(strings.TrimPrefix(node, "node-")) // the names are the world's own
+	return fmt.Sprintf("4c4c4544-0039-5910-804a-b9c04f4c3%03d", 630+n)
 }
 
 // crash takes the power from a node's machine.
@@ -183,15 +194,24 @@ func (w *world) run(d time.Duration) {
 func (w *world) until(d time.Duration, done func() bool) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		synctest.Wait()
+		w.handOver()
 		w.kubernetes()
 		synctest.Wait()
 		if done() {
 			return true
 		}
+		w.handOver()
 		time.Sleep(time.Second)
 	}
 	synctest.Wait()
 	return done()
+}
+
+// handOver tells the race detector that what the test has read and written so far
+// comes before what the controller does next: each of its calls takes this lock.
+func (w *world) handOver() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 }
 
 // await fails the test when what is waited for does not come.
@@ -220,6 +240,14 @@ func (w *world) describe() string {
 // kubernetes does what the cluster does by itself in one second.
 func (w *world) kubernetes() {
 	now := time.Now()
+	for len(w.due) > 0 && !w.due[0].at.After(now) {
+		do := w.due[0].do
+		w.due = w.due[1:]
+		do()
+	}
+	if w.everySecond != nil {
+		w.everySecond()
+	}
 	if last := len(w.processes) - 1; w.restarts && last >= 0 && w.processes[last].ended() {
 		w.start()
 	}
@@ -351,8 +379,8 @@ func (w *world) heldFor(node string) string {
 
 func (w *world) newestCase(node string) *v1alpha1.FencingCase {
 	var newest *v1alpha1.FencingCase
-	for _, fc := range w.cases() {
-		if fc.Spec.NodeName == node && (newest == nil || newest.Status.OpenedAt.Before(fc.Status.OpenedAt)) {
+	for _, fc := range w.casesOf(node) {
+		if newest == nil || newest.Status.OpenedAt.Before(fc.Status.OpenedAt) {
 			newest = fc
 		}
 	}
