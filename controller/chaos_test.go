@@ -108,11 +108,12 @@ func (c *chaos) mayAnswer(k call) error {
 // that a machine is off, as one is that nodefence has powered off.
 func (c *chaos) machinesRun() {
 	for _, node := range c.nodes {
-		if c.machine(node).state() != fencing.Off {
+		switch {
+		case c.machine(node).state() != fencing.Off:
 			delete(c.off, node)
-		} else if c.off[node].IsZero() {
+		case c.off[node].IsZero():
 			c.off[node] = time.Now()
-		} else if c.peace && time.Since(c.off[node]) > time.Minute {
+		case c.peace && time.Since(c.off[node]) > time.Minute:
 			c.tell("a person switches %s on", node)
 			c.powerOn(node)
 		}

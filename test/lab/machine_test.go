@@ -166,7 +166,7 @@ func TestResetIsNeverOff(t *testing.T) {
 }
 
 func TestPowerCycle(t *testing.T) {
-	inRoom(t, func(t *testing.T, m *lab.Machine, os *fakeOS) {
+	inRoom(t, func(t *testing.T, m *lab.Machine, _ *fakeOS) {
 		do(t, m.PowerCycle("test", 10*time.Second))
 		t0 := time.Now()
 		sleep(9 * time.Second)

@@ -96,8 +96,9 @@ func (s *Sim) run(ctx context.Context, exe string, m *lab.Machine, cfg Config) e
 		return err
 	}
 	s.output = new(bytes.Buffer)
+	//nolint:noctx // Close ends it; the context bounds the start only
 	s.cmd = exec.Command(exe, "-c", filepath.Join(cfg.Dir, lanConf), "-f", filepath.Join(cfg.Dir, emuConf),
-		"-s", filepath.Join(cfg.Dir, stateDir), "-n") //nolint:noctx // Close ends it; the context bounds the start only
+		"-s", filepath.Join(cfg.Dir, stateDir), "-n")
 	s.cmd.Dir = cfg.Dir
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	s.cmd.WaitDelay = time.Second // a script that outlives it must not hold us
