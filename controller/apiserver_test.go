@@ -129,6 +129,13 @@ func (t *versionedTracker) next(gvr schema.GroupVersionResource) int64 {
 	return t.version[gvr] + 1
 }
 
+// newest is the version of the last change of a kind of object.
+func (t *versionedTracker) newest(gvr schema.GroupVersionResource) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.version[gvr]
+}
+
 // Create stores a new object.
 func (t *versionedTracker) Create(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.CreateOptions) error {
 	t.mu.Lock()

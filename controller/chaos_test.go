@@ -34,6 +34,8 @@ type chaos struct {
 	peace bool
 	off   map[string]time.Time
 	story []string
+	// looked is the version of the cases that was held against the rules last.
+	looked int64
 }
 
 // bootTime is how long a machine boots until its kubelet speaks.

@@ -89,6 +89,11 @@ func (c *chaos) keepTwo() {
 // checkBudget: never more cases in action than the budget allows (S6), and none is
 // held of which nobody was told (S14). It is asked each second: nothing is decoded.
 func (c *chaos) checkBudget(budget int) {
+	newest := c.api.cases.newest(v1alpha1.FencingCases)
+	if newest == c.looked {
+		return
+	}
+	c.looked = newest
 	inAction := 0
 	for _, u := range c.rawCases() {
 		has := func(path ...string) bool {
