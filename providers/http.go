@@ -143,7 +143,7 @@ func (h *HTTP) Do(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		// The context's own error says best what happened.
 		if ctxErr := ctx.Err(); ctxErr != nil {
-			err = fmt.Errorf("%w (%v)", ctxErr, err)
+			err = fmt.Errorf("%w (%s)", ctxErr, err.Error())
 		}
 		return Answer{}, &SendError{Sent: sent.Load(), Err: err}
 	}

@@ -154,7 +154,7 @@ func TestRetries(t *testing.T) {
 	}
 	var n atomic.Int32
 	var last atomic.Int64
-	flaky := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	flaky := serve(t, func(_ http.ResponseWriter, _ *http.Request) {
 		if n.Add(1) < 3 {
 			panic(http.ErrAbortHandler)
 		}

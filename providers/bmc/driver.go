@@ -176,7 +176,7 @@ func (d *driver) call(ctx context.Context, m providers.Machine, f func(context.C
 			}
 			done <- r
 		}()
-		r.err = d.inOrder(ctx, m, func(driver string, left int) error {
+		r.err = d.inOrder(ctx, func(driver string, left int) error {
 			r.a = answer{driver: driver}
 			x := newExchange(ctx, host, port, cfg, d.now)
 			defer x.close()
@@ -196,7 +196,7 @@ func (d *driver) call(ctx context.Context, m providers.Machine, f func(context.C
 }
 
 // inOrder tries the configured drivers until one fits the controller.
-func (d *driver) inOrder(ctx context.Context, m providers.Machine, try func(driver string, left int) error) error {
+func (d *driver) inOrder(ctx context.Context, try func(driver string, left int) error) error {
 	var misfits []string
 	for i, driver := range d.opts.Drivers {
 		err := try(driver, len(d.opts.Drivers)-i)

@@ -2,6 +2,7 @@ package bmc
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -51,8 +52,8 @@ func FuzzParseRefusal(f *testing.F) {
 	f.Add(503, []byte(`{"error":{"code":"x","@Message.ExtendedInfo":[{"MessageId":"IDRAC.2.8.RAC0218"}]}}`))
 	f.Add(0, []byte(`null`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		e, ok := common.ConstructError(status, body).(*common.Error)
-		if !ok {
+		var e *common.Error
+		if !errors.As(common.ConstructError(status, body), &e) {
 			return
 		}
 		if kind, _ := parseRefusal(e); kind == fencing.NoFailure {

@@ -110,11 +110,11 @@ func testCancelled(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	began := time.Now()
-	r := s.readCtx(t, ctx)
+	r := s.readCtx(ctx, t)
 	if r.Power != fencing.Unknown || !r.Failed() {
 		t.Errorf("with a cancelled context: %v, failure %v", r.Power, r.Failure.Kind)
 	}
-	if err := s.powerOffCtx(t, ctx); err == nil {
+	if err := s.powerOffCtx(ctx, t); err == nil {
 		t.Error("a power off with a cancelled context is no error")
 	}
 	if took := time.Since(began); took > s.h.Slack {
@@ -132,7 +132,7 @@ func testCancelled(t *testing.T, h Harness) {
 	defer cancel()
 	time.AfterFunc(50*time.Millisecond, cancel)
 	began = time.Now()
-	if r := s.readCtx(t, ctx); r.Power != fencing.Unknown {
+	if r := s.readCtx(ctx, t); r.Power != fencing.Unknown {
 		t.Errorf("cancelled while it waits: %v", r.Power)
 	}
 	if took := time.Since(began); took > 50*time.Millisecond+s.h.Slack {
@@ -160,7 +160,7 @@ func testConcurrent(t *testing.T, h Harness) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*s.h.Timeout)
 				defer cancel()
-				r := s.judge(t, ctx, all[0].end.Driver)
+				r := s.judge(ctx, t, all[0].end.Driver)
 				if r.Failed() || r.Power != want {
 					t.Errorf("%v wanted, %v, failure %v: %s", want, r.Power, r.Failure.Kind, r.Failure.Message)
 				}

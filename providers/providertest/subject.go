@@ -68,23 +68,23 @@ func (s *subject) read(t *testing.T) fencing.Reading {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.timeout)
 	defer cancel()
-	return s.readCtx(t, ctx)
+	return s.readCtx(ctx, t)
 }
 
-func (s *subject) readCtx(t *testing.T, ctx context.Context) fencing.Reading {
+func (s *subject) readCtx(ctx context.Context, t *testing.T) fencing.Reading {
 	t.Helper()
-	r := s.judge(t, ctx, s.end.Driver)
+	r := s.judge(ctx, t, s.end.Driver)
 	s.noSessions(t)
 	return r
 }
 
 // judge makes one reading and checks what is true of every reading.
-func (s *subject) judge(t *testing.T, ctx context.Context, d providers.Driver) fencing.Reading {
+func (s *subject) judge(ctx context.Context, t *testing.T, d providers.Driver) fencing.Reading {
 	t.Helper()
 	before := time.Now()
 	r := d.Read(ctx, s.m)
 	after := time.Now()
-	s.inTime(t, ctx, "Read", after)
+	s.inTime(ctx, t, "Read", after)
 	if r.AskedAt.Before(before) || r.AnsweredAt.After(after) || r.AskedAt.After(r.AnsweredAt) {
 		t.Errorf("asked %v, answered %v, called from %v to %v", r.AskedAt, r.AnsweredAt, before, after)
 	}
@@ -110,13 +110,13 @@ func (s *subject) powerOff(t *testing.T) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), s.timeout)
 	defer cancel()
-	return s.powerOffCtx(t, ctx)
+	return s.powerOffCtx(ctx, t)
 }
 
-func (s *subject) powerOffCtx(t *testing.T, ctx context.Context) error {
+func (s *subject) powerOffCtx(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	err := s.end.Driver.PowerOff(ctx, s.m)
-	s.inTime(t, ctx, "PowerOff", time.Now())
+	s.inTime(ctx, t, "PowerOff", time.Now())
 	if err != nil {
 		noSecret(t, "the error", err)
 		noSecret(t, "the failure", providers.FailureOf(err))
@@ -142,7 +142,7 @@ func (s *subject) wantError(t *testing.T, err error, kinds ...fencing.FailureKin
 }
 
 // inTime: every call ends by its deadline, and a little.
-func (s *subject) inTime(t *testing.T, ctx context.Context, what string, ended time.Time) {
+func (s *subject) inTime(ctx context.Context, t *testing.T, what string, ended time.Time) {
 	t.Helper()
 	deadline, ok := ctx.Deadline()
 	if late := ended.Sub(deadline); ok && late > s.h.Slack {

@@ -149,7 +149,7 @@ func (l *link) createSession(ctx context.Context, path string) error {
 	if a.Status != http.StatusCreated && a.Status != http.StatusOK {
 		return parseFault(what, a, l.now())
 	}
-	session, token := sessionPath(l.endpoint, a), a.Header.Get("X-Auth-Token")
+	session, token := sessionPath(a), a.Header.Get("X-Auth-Token")
 	switch {
 	case token == "":
 		return problemf(fencing.Malformed, "%s: HTTP %d without X-Auth-Token: no session was opened; if the endpoint's sessions do not work, set basicAuth", what, a.Status)
@@ -162,7 +162,7 @@ func (l *link) createSession(ctx context.Context, path string) error {
 
 // sessionPath is where an answer to a log-in says that the session is. Some give
 // a URL with a host of their own liking; only the path counts.
-func sessionPath(e endpoint, a providers.Answer) string {
+func sessionPath(a providers.Answer) string {
 	if u, err := url.Parse(a.Header.Get("Location")); err == nil {
 		if p, ok := localPath(u.Path); ok && p != serviceRoot {
 			return p

@@ -284,19 +284,19 @@ func FuzzParseSystem(f *testing.F) {
 			}
 			return
 		}
-		var any map[string]any
-		if json.Unmarshal(body, &any) != nil {
+		var doc map[string]any
+		if json.Unmarshal(body, &doc) != nil {
 			t.Fatal("it is no JSON")
 		}
-		if s.power == fencing.Off && any["PowerState"] != "Off" {
-			t.Errorf("Off of %v", any["PowerState"])
+		if s.power == fencing.Off && doc["PowerState"] != "Off" {
+			t.Errorf("Off of %v", doc["PowerState"])
 		}
 		var other redfish.ComputerSystem
 		if json.Unmarshal(body, &other) != nil {
 			return
 		}
 		// The library takes names in any case, so it may know more.
-		if s.power == fencing.Off && other.PowerState != redfish.OffPowerState && !caseVariants(any) {
+		if s.power == fencing.Off && other.PowerState != redfish.OffPowerState && !caseVariants(doc) {
 			t.Errorf("Off, and the library has %q", other.PowerState)
 		}
 	})
