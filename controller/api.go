@@ -22,6 +22,9 @@ const (
 	// BootIDAnnotation keeps the boot ID that the node had when it was tainted,
 	// so that a taint whose case was deleted can still be judged.
 	BootIDAnnotation = "nodefence.io/out-of-service-boot-id"
+	// SinceAnnotation repeats the taint's timeAdded: marks that were left when
+	// somebody removed the taint do not make a later one ours.
+	SinceAnnotation = "nodefence.io/out-of-service-since"
 	// PausedAnnotation on a Node makes nodefence leave it alone; its value says
 	// who asked and why.
 	PausedAnnotation = "nodefence.io/paused"

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"time"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -38,13 +40,24 @@ func readyStatus(n *corev1.Node) fencing.ReadyStatus {
 
 // taintFacts finds the out-of-service taint, whatever its effect: podgc and the
 // attach-detach controller look at the key alone.
-func taintFacts(n *corev1.Node) fencing.TaintFacts {
+func taintFacts(n *corev1.Node) (f fencing.TaintFacts) {
 	for i := range n.Spec.Taints {
-		if n.Spec.Taints[i].Key == OutOfServiceTaint {
-			return fencing.TaintFacts{Present: true, Case: n.Annotations[CaseAnnotation], BootID: n.Annotations[BootIDAnnotation]}
+		t := &n.Spec.Taints[i]
+		if t.Key != OutOfServiceTaint {
+			continue
+		}
+		f.Present = true
+		if ours(n, t) {
+			f.Case, f.BootID = n.Annotations[CaseAnnotation], n.Annotations[BootIDAnnotation]
 		}
 	}
-	return fencing.TaintFacts{}
+	return f
+}
+
+// ours tells whether an out-of-service taint is the one that the Node's marks are
+// about (S10). A person who sets one gives no time.
+func ours(n *corev1.Node, t *corev1.Taint) bool {
+	return t.TimeAdded != nil && t.TimeAdded.UTC().Format(time.RFC3339) == n.Annotations[SinceAnnotation]
 }
 
 func pausedBy(n *corev1.Node) string {

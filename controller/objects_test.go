@@ -310,7 +310,7 @@ func (w *world) clean(node string) error {
 		return fmt.Errorf("node %s has lost the taint of others: %v", node, n.Spec.Taints)
 	case n.Annotations[bmcKey] == "":
 		return fmt.Errorf("node %s has lost the annotation of others: %v", node, n.Annotations)
-	case n.Annotations[controller.CaseAnnotation] != "" || n.Annotations[controller.BootIDAnnotation] != "":
+	case n.Annotations[controller.CaseAnnotation]+n.Annotations[controller.BootIDAnnotation]+n.Annotations[controller.SinceAnnotation] != "":
 		return fmt.Errorf("node %s carries our annotations still: %v", node, n.Annotations)
 	}
 	return nil

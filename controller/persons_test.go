@@ -218,6 +218,13 @@ func TestTaintsOfPersons(t *testing.T) {
 		}
 		w.boot("node-1")
 		w.await(2*time.Minute, "closed", func() bool { return w.state("node-1") == "Closed" })
+		w.changeNode("node-1", func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: controller.OutOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+		})
+		w.run(10 * time.Minute)
+		if n := w.node("node-1"); !hasTaint(n, controller.OutOfServiceTaint) || w.untaints != 0 {
+			t.Errorf("a person's taint was removed: %s", w.describe())
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,18 +25,21 @@ type patchOp struct {
 // the Node is still the one that was looked at (S4, S10): the API server refuses
 // the patch when UID or resource version differ. It never touches other taints.
 func taintPatch(n *corev1.Node, kase fencing.Case) []patchOp {
-	ops := preconditions(n)
+	ops, taint := preconditions(n), ourTaint()
+	since := metav1.NewTime(kase.Taint.IntendedAt.UTC())
+	taint.TimeAdded = &since
 	if len(n.Spec.Taints) == 0 {
-		ops = append(ops, patchOp{"add", "/spec/taints", []corev1.Taint{ourTaint()}})
+		ops = append(ops, patchOp{"add", "/spec/taints", []corev1.Taint{taint}})
 	} else {
-		ops = append(ops, patchOp{"add", "/spec/taints/-", ourTaint()})
+		ops = append(ops, patchOp{"add", "/spec/taints/-", taint})
 	}
 	if n.Annotations == nil {
 		ops = append(ops, patchOp{"add", "/metadata/annotations", map[string]string{}})
 	}
 	return append(ops,
 		patchOp{"add", annotationPath(CaseAnnotation), kase.Name},
-		patchOp{"add", annotationPath(BootIDAnnotation), kase.BootID})
+		patchOp{"add", annotationPath(BootIDAnnotation), kase.BootID},
+		patchOp{"add", annotationPath(SinceAnnotation), since.Format(time.RFC3339)})
 }
 
 // untaintPatch removes our taint and its mark, and tests that what it removes is
@@ -44,13 +48,13 @@ func untaintPatch(n *corev1.Node) (ops []patchOp, ok bool) {
 	ops = preconditions(n)
 	for i := len(n.Spec.Taints) - 1; i >= 0; i-- { // from the end, so that indexes hold
 		// One of another effect is not the one that we set.
-		if t := n.Spec.Taints[i]; t.Key == OutOfServiceTaint && t.Effect == corev1.TaintEffectNoExecute {
+		if t := n.Spec.Taints[i]; t.Key == OutOfServiceTaint && t.Effect == corev1.TaintEffectNoExecute && ours(n, &t) {
 			path := fmt.Sprintf("/spec/taints/%d", i)
 			ops = append(ops, patchOp{"test", path + "/key", t.Key}, patchOp{Op: "remove", Path: path})
 			ok = true
 		}
 	}
-	for _, a := range []string{CaseAnnotation, BootIDAnnotation} {
+	for _, a := range []string{CaseAnnotation, BootIDAnnotation, SinceAnnotation} {
 		if _, there := n.Annotations[a]; there {
 			ops = append(ops, patchOp{Op: "remove", Path: annotationPath(a)})
 		}
