@@ -136,6 +136,9 @@ func (x *exchange) forward(req *http.Request, body []byte) (providers.Answer, er
 	}
 	header := req.Header.Clone()
 	header.Del("Accept-Encoding")
+	// gofish asks for a new connection each time, and a TLS handshake is the most
+	// that many controllers can be asked for.
+	header.Del("Connection")
 	if len(body) == 0 {
 		body = nil
 	}
