@@ -170,6 +170,19 @@ func TestTheAnsweringDriverIsNamed(t *testing.T) {
 	}
 }
 
+// TestAWrongPasswordEndsTheList: the next driver would only bring the account
+// nearer to its lock.
+func TestAWrongPasswordEndsTheList(t *testing.T) {
+	s := newBench(t, `{"drivers":["dell","gofish"]}`)
+	s.m.Credentials.Password = "cAnArY-wrong"
+	if r := s.read(); r.Failure.Kind != fencing.Unauthorized {
+		t.Errorf("%v: %s", r.Failure.Kind, r.Failure.Message)
+	}
+	if n := count(s.BMC, func(r rf.Request) bool { return r.Method == http.MethodPost }); n != 1 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
 // TestOnlyThePinnedDriverLogsIn: bmclib left to itself tries all at once.
 func TestOnlyThePinnedDriverLogsIn(t *testing.T) {
 	s := newBench(t, gofish)

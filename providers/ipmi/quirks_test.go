@@ -69,8 +69,8 @@ func wantPower(t testing.TB, r fencing.Reading, power fencing.PowerState, kind f
 	}
 }
 
-// "Unspecified error", then "off", while the controller boots (openbmc#1810):
-// the error is no Off, so that the count begins anew.
+// "Unspecified error", then "off", while the controller boots: the error is no
+// Off, so that the count begins anew.
 func TestUnspecifiedErrorWhileTheControllerBoots(t *testing.T) {
 	r := newRig(t, "")
 	r.bmc.SetFaults(ipmibmc.Faults{Booting: true})
@@ -83,9 +83,8 @@ func TestUnspecifiedErrorWhileTheControllerBoots(t *testing.T) {
 	wantPower(t, r.read(t, 2*time.Second), fencing.Off, fencing.NoFailure)
 }
 
-// The cycle was reported done before the machine was off (vendor article
-// 1990513): power off is the hard power down, never a cycle, and its answer is
-// no proof.
+// The cycle was reported done before the machine was off: power off is the hard
+// power down, never a cycle, and its answer is no proof.
 func TestPowerOffIsNoCycle(t *testing.T) {
 	r := newRig(t, "")
 	if err := r.powerOff(t, 2*time.Second); err != nil {
@@ -103,7 +102,7 @@ func TestPowerOffIsNoCycle(t *testing.T) {
 	wantPower(t, r.read(t, 2*time.Second), fencing.On, fencing.NoFailure)
 }
 
-// Refusal of a cipher suite (ipmitool#363, #376): the next one is tried, at the
+// Refusal of a cipher suite: the next one is tried, at the
 // cost of no log-in.
 func TestCipherSuiteRefused(t *testing.T) {
 	for name, suites := range map[string][]uint8{"only 3": {3}, "only 17": {17}} {
@@ -150,7 +149,7 @@ func TestCipherSuiteRefusedBySimulator(t *testing.T) {
 	wantPower(t, r.read(t, time.Second), fencing.Unknown, fencing.Unreachable)
 }
 
-// Noise before the answer (ipmitool#199): passed over.
+// Noise before the answer: passed over.
 func TestNoiseBeforeTheAnswer(t *testing.T) {
 	r := newRig(t, "")
 	r.relay.set(false, func(pkt []byte) []byte {
@@ -163,7 +162,7 @@ func TestNoiseBeforeTheAnswer(t *testing.T) {
 }
 
 // Passwords with up to 20 bytes and any sign work; longer ones are refused
-// before anything is sent (bmclib#211, #327).
+// before anything is sent.
 func TestPasswords(t *testing.T) {
 	for _, password := range []string{`pa$$ w"o'rd\`, "exactly-20-bytes-abc", "exactly-16-bytes", "ümläut"} {
 		m := labMachine(t, testSpec)
