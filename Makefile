@@ -29,6 +29,14 @@ bench: ## Run the benchmarks, some of them on the real control plane
 	$(GO) test -run '^$$' -bench . -benchmem ./fencing/... ./providers/...
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./test/e2e
 
+.PHONY: mutations
+mutations: ## Switch off each rule of safety in turn and see tests fail (about 10 minutes)
+	@$(GO) run ./test/mutations
+
+.PHONY: soak
+soak: ## Play lives drawn from seeds for as long as it is let (SEEDS=20000)
+	$(GO) test ./controller -run TestSeeds -seeds $(or $(SEEDS),20000) -timeout 0
+
 .PHONY: lint
 lint: ## Run golangci-lint (built from its module the first time)
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...

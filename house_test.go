@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"test/demo":              {"test/story"},
 	"test/e2e":               {"test/story", "test/controlplane"},
 	"test/runtests":          {"test/controlplane"},
+	"test/mutations":         {"test/controlplane"},
 }
 
 // outside says which packages of others a package may import, where that is
