@@ -97,6 +97,7 @@ func (c *Controller) read(node string, a Assignment) {
 		return
 	}
 	c.background(func(ctx context.Context) {
+		defer c.slot(ctx)()
 		ctx, cancel := context.WithTimeout(ctx, a.Policy.ReadTimeout)
 		defer cancel()
 		begin := c.now()
@@ -134,7 +135,9 @@ func (c *Controller) ask(ctx context.Context, a Assignment) (r fencing.Reading) 
 }
 
 // powerOff forces the machine off beside the loop, after a last look (S4, S5,
-// S8); how it ended wakes the node's next turn.
+// S8); how it ended wakes the node's next turn. It waits for no slot: the budget
+// bounds how many there are, and one that waited behind readings of BMCs that hang
+// would be called lost before it was sent.
 func (c *Controller) powerOff(kase fencing.Case, a Assignment) {
 	if a.Machine == nil || a.Driver == nil || !c.mail.beginPowerOff(kase.Node) {
 		return

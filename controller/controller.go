@@ -250,18 +250,21 @@ func (c *Controller) watchCases(ctx context.Context) (stop func(), err error) {
 	return done.Wait, nil
 }
 
-// background runs what asks a machine, at most as many at once as there are
-// slots, until the term ends; lead waits for all of it. The turn's own deadline
-// is not the question's.
+// background runs what asks a machine beside the loop, until the term ends; lead
+// waits for all of it. The turn's own deadline is not the question's.
 func (c *Controller) background(ask func(context.Context)) {
-	c.running.Go(func() {
-		select {
-		case c.slots <- struct{}{}:
-			defer func() { <-c.slots }()
-		case <-c.term.Done():
-		}
-		ask(c.term)
-	})
+	c.running.Go(func() { ask(c.term) })
+}
+
+// slot waits until fewer machines are asked than may be at once, or the term ends,
+// and gives what gives the place back.
+func (c *Controller) slot(ctx context.Context) (free func()) {
+	select {
+	case c.slots <- struct{}{}:
+		return func() { <-c.slots }
+	case <-ctx.Done():
+		return func() {}
+	}
 }
 
 // Requeue decides anew about every node, after a change of the configuration.

@@ -254,3 +254,26 @@ func TestBudgetOfOne(t *testing.T) {
 		w.await(time.Minute, "tainted when the first is empty", func() bool { return w.tainted(waiting) })
 	})
 }
+
+// A power-off does not wait behind BMCs that hang: what the case has called lost
+// must not be sent later.
+func TestPowerOffDoesNotWaitForReadings(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.config, w.maxReadings = fenceConfig+"budget: {maxConcurrent: 9, maxUnhealthy: 9}\n", 1
+		for i := 4; i <= 6; i++ {
+			w.addNode(fmt.Sprintf("node-%d", i))
+		}
+		w.start()
+		w.run(30 * time.Second)
+		for _, n := range w.nodes[1:] {
+			w.crash(n)
+			w.machine(n).set(func(m *machine) { m.hangs = true })
+		}
+		w.hang("node-1")
+		w.await(10*time.Minute, "powered off", func() bool { return w.machine("node-1").timesPoweredOff() > 0 })
+		intended := w.newestCase("node-1").Status.PowerOff.IntendedAt.Time
+		if sent := w.machine("node-1").powerOffs[0]; sent.Sub(intended) > time.Second {
+			t.Errorf("sent %s after the intent", sent.Sub(intended))
+		}
+	})
+}
