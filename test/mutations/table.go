@@ -143,7 +143,7 @@ var mutations = []mutation{
 		{recoveryFile, "if n.Ready == ReadyTrue && n.BootID != \"\" && n.BootID == d.c.BootID {", "if false {"},
 	}},
 	{"S11", "the Lease of a machine that is off", []edit{
-		{streakFile, "if watched && renewed && late && !o.Lease.SeenAt.After(r.AskedAt) {", "if false {"},
+		{streakFile, "if watched && renewed && late && !o.Lease.SeenAt.After(r.AskedAt) {", "if watched && renewed && late && false {"},
 	}},
 	{"S12", "suspended is not off", []edit{
 		{verdictFile, "case e.Power == Suspended:", "case false:"},
