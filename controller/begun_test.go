@@ -62,3 +62,28 @@ func TestEmptiedStateBlocks(t *testing.T) {
 		}
 	})
 }
+
+// A hold that was stored by a controller that died before it told anybody is told by
+// the next one (S14).
+func TestHoldIsToldAfterACrash(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.restarts = true
+		w.start()
+		w.run(5 * time.Second)
+		killed := false
+		w.loseAnswers(func(c call) error {
+			if c.resource == "fencingcases" && c.subresource == "status" && !killed && w.heldFor("node-1") != "" {
+				killed = true
+				w.processes[0].kill()
+				return errDead
+			}
+			return nil
+		})
+		w.hang("node-1")
+		w.await(3*time.Minute, "killed as it stores the hold", func() bool { return killed })
+		if n := len(w.eventsOf("Node", "node-1", "PoweredOn")); n != 0 {
+			t.Fatalf("%d Events before the crash: the test is about nothing", n)
+		}
+		w.await(time.Minute, "told", func() bool { return len(w.eventsOf("Node", "node-1", "PoweredOn")) > 0 })
+	})
+}

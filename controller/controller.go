@@ -206,6 +206,11 @@ func (c *Controller) loadCases(ctx context.Context) error {
 	for _, kase := range c.cases.open() {
 		c.metrics.cases.update(kase)
 		c.log.Info("case resumed", zap.String("node", kase.Node), zap.String("case", kase.Name), zap.Stringer("state", kase.State))
+		if kase.Held() {
+			// The last leader may have ended between storing the hold and telling
+			// people of it (S14). Twice is better than never.
+			c.alert(kase, kase.Hold.Alert(c.now()))
+		}
 	}
 	return nil
 }

@@ -87,19 +87,25 @@ func (d *decider) announce() {
 		d.wake(due)
 		return
 	}
-	e := Entry{At: d.o.Now, Severity: Warning, Reason: h.Reason, Message: h.Message}
-	switch {
-	case h.Reason == ReasonContradiction:
-		e.Severity = Critical
-	case h.Reason == ReasonObserveOnly:
-		e.Severity = Info
-	}
+	e := h.Alert(d.o.Now)
 	if h.AlertedAt.IsZero() {
 		d.note(e.Severity, h.Reason, heldPrefix+h.Message)
 	}
 	h.AlertedAt = d.o.Now
 	d.actions = append(d.actions, Action{Kind: ActionAlert, Alert: e})
 	d.wake(d.o.Now.Add(d.p.AlertEvery))
+}
+
+// Alert is what people are told of the hold.
+func (h Hold) Alert(now time.Time) Entry {
+	e := Entry{At: now, Severity: Warning, Reason: h.Reason, Message: h.Message}
+	switch h.Reason {
+	case ReasonContradiction:
+		e.Severity = Critical
+	case ReasonObserveOnly:
+		e.Severity = Info
+	}
+	return e
 }
 
 // overBudget says why the budget does not allow another case in action (S6), or
