@@ -15,6 +15,9 @@ type casebook struct {
 	byNode map[string]*page
 	// blocked are the nodes whose case cannot be read, with the object's UID.
 	blocked map[string]string
+	// doubtful are the newest decisions whose storing failed, by node: perhaps only
+	// the answer was lost.
+	doubtful map[string]fencing.Decision
 }
 
 // page is one open case.
@@ -29,7 +32,7 @@ type page struct {
 }
 
 func newCasebook() *casebook {
-	return &casebook{byNode: map[string]*page{}, blocked: map[string]string{}}
+	return &casebook{byNode: map[string]*page{}, blocked: map[string]string{}, doubtful: map[string]fencing.Decision{}}
 }
 
 // get gives the node's open case, or the zero values.
@@ -69,11 +72,26 @@ func (b *casebook) decide(node string, decide func(inAction int) fencing.Decisio
 func (b *casebook) put(kase fencing.Case, stored *v1alpha1.FencingCase) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.doubtful, kase.Node)
 	if !kase.Open() {
 		delete(b.byNode, kase.Node)
 		return
 	}
 	b.byNode[kase.Node] = &page{stored: stored, kase: kase}
+}
+
+// doubt keeps a decision of which it is not known whether it was stored.
+func (b *casebook) doubt(node string, dec fencing.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.doubtful[node] = dec
+}
+
+// doubted gives the node's decision of which that is not known, or the zero value.
+func (b *casebook) doubted(node string) fencing.Decision {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.doubtful[node]
 }
 
 // unreserve gives back what decide reserved for a decision that was not stored.

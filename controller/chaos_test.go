@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/nodefence/nodefence/config/v1alpha1"
 	"github.com/nodefence/nodefence/controller"
 	"github.com/nodefence/nodefence/fencing"
 )
@@ -45,7 +47,7 @@ func newChaos(w *world, seed uint64) *chaos {
 	c := &chaos{world: w, seed: seed, random: rand.New(rand.NewPCG(seed, 7)), booting: map[string]time.Time{}, hung: map[string]bool{}, cut: map[*process]time.Time{}, off: map[string]time.Time{}}
 	w.intercept(c.mayCall)
 	w.loseAnswers(c.mayAnswer)
-	w.everySecond = c.machinesRun
+	w.everySecond, w.rejoins = c.machinesRun, true
 	return c
 }
 
@@ -110,6 +112,7 @@ func (c *chaos) mayAnswer(k call) error {
 // that a machine is off, as one is that nodefence has powered off.
 func (c *chaos) machinesRun() {
 	for _, node := range c.nodes {
+		c.schedule(node)
 		switch {
 		case c.machine(node).state() != fencing.Off:
 			delete(c.off, node)
@@ -131,7 +134,16 @@ func (c *chaos) machinesRun() {
 	}
 }
 
-// die ends what runs on a machine: its image is gone.
+// schedule puts the workload back on a node that is well.
+func (c *chaos) schedule(node string) {
+	n := c.node(node)
+	if n == nil || !c.kubelets[node].running || ready(n) != corev1.ConditionTrue || hasTaint(n, controller.OutOfServiceTaint) || c.leftOn(node) > 0 || !c.chance(10) {
+		return
+	}
+	c.place(node)
+}
+
+// endImage ends what runs on a machine: its image is gone.
 func (c *chaos) endImage(node string) {
 	c.kubelets[node].running = false
 	delete(c.booting, node)
@@ -210,6 +222,22 @@ var deeds = []deed{
 	{"is paused no more", 4, func(c *chaos, n string) { c.annotate(n, controller.PausedAnnotation, "") }},
 	{"is tainted by a person", 1, func(c *chaos, n string) { c.foreignTaint(n, true) }},
 	{"has a person's taint removed", 3, func(c *chaos, n string) { c.foreignTaint(n, false) }},
+	{"is deleted by a person", 1, func(c *chaos, n string) {
+		if c.node(n) != nil {
+			c.remove(nodesResource, "", n)
+			c.remove(leasesResource, corev1.NamespaceNodeLease, n)
+		}
+	}},
+	{"has its case deleted by a person", 2, func(c *chaos, n string) {
+		if fc := c.newestCase(n); fc != nil {
+			c.remove(v1alpha1.FencingCases, "", fc.Name)
+		}
+	}},
+	{"(workloads are stuck)", 2, func(c *chaos, _ string) { c.keepPods = true }},
+	{"(workloads are stuck no more)", 4, func(c *chaos, _ string) { c.keepPods = false }},
+	{"(the mode is Observe)", 1, func(c *chaos, _ string) { c.setMode("Observe") }},
+	{"(the mode is Confirm)", 2, func(c *chaos, _ string) { c.setMode("Confirm") }},
+	{"(the mode is Fence)", 4, func(c *chaos, _ string) { c.setMode("Fence") }},
 	{"(the API server is ill)", 4, func(c *chaos, _ string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -249,7 +277,22 @@ func (c *chaos) wake(node string) {
 	c.kubelets[node].running = true
 }
 
+var modeLine = regexp.MustCompile(`mode: \w+`)
+
+// setMode changes the configuration of all controllers, and of those to come.
+func (c *chaos) setMode(mode string) {
+	c.config = modeLine.ReplaceAllString(c.config, "mode: "+mode)
+	for _, p := range c.processes {
+		if !p.ended() && !p.isDead() {
+			p.reload(c.config)
+		}
+	}
+}
+
 func (c *chaos) annotate(node, key, value string) {
+	if c.node(node) == nil {
+		return
+	}
 	c.changeNode(node, func(n *corev1.Node) {
 		if value == "" {
 			delete(n.Annotations, key)
@@ -261,6 +304,9 @@ func (c *chaos) annotate(node, key, value string) {
 
 func (c *chaos) foreignTaint(node string, on bool) {
 	n := c.node(node)
+	if n == nil {
+		return
+	}
 	has := hasTaint(n, controller.OutOfServiceTaint)
 	switch {
 	case on && !has:
@@ -319,7 +365,10 @@ func (c *chaos) heal() {
 	c.apiFails = time.Time{}
 	clear(c.cut)
 	c.mu.Unlock()
-	c.due = nil
+	c.due, c.keepPods = nil, false
+	if strings.Contains(c.config, "mode: Observe") {
+		c.setMode("Confirm") // a taint that is due is to be set, and what was set to go
+	}
 	for _, n := range c.nodes {
 		c.mendBMC(n)
 		c.annotate(n, controller.PausedAnnotation, "")

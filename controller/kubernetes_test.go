@@ -30,6 +30,8 @@ func (w *world) kubernetes() {
 		}
 		n := w.node(name)
 		switch {
+		case n == nil && k.running && w.rejoins:
+			w.register(name)
 		case n == nil:
 		case k.running && now.Sub(k.renewed) >= leasePeriod:
 			k.renewed = now

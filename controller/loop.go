@@ -32,6 +32,7 @@ func (c *Controller) reconcile(ctx context.Context, node string) (time.Time, err
 		newly, err := c.store(ctx, stored, dec.Case)
 		if err != nil {
 			c.cases.unreserve(node)
+			c.cases.doubt(node, dec)
 			return time.Time{}, fmt.Errorf("nothing is done about node %s until its case is stored: %w", node, err)
 		}
 		c.cases.put(dec.Case, newly)

@@ -63,22 +63,32 @@ func (w *world) addNode(name string) {
 	w.nodes = append(w.nodes, name)
 	w.machines[addressOf(name)] = &machine{power: fencing.On, uuid: uuidOf(name), latency: 50 * time.Millisecond}
 	w.kubelets[name] = &kubelet{running: true, boots: 1, renewed: time.Now()}
+	w.register(name)
+	w.place(name)
+	w.create(podsResource, "kube-system", &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "agent-" + name, Namespace: "kube-system"},
+		Spec:       corev1.PodSpec{NodeName: name, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+	})
+}
+
+// register makes the Node and its Lease, as a kubelet does that has none.
+func (w *world) register(name string) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: "workers"}, Annotations: map[string]string{bmcKey: addressOf(name)}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: foreignTaint, Value: "database", Effect: corev1.TaintEffectNoSchedule}}},
 	}
-	n.Status.NodeInfo.BootID, n.Status.NodeInfo.SystemUUID = bootID(name, 1), uuidOf(name)
+	n.Status.NodeInfo.BootID, n.Status.NodeInfo.SystemUUID = bootID(name, w.kubelets[name].boots), uuidOf(name)
 	setReady(n, corev1.ConditionTrue)
 	w.create(nodesResource, "", n)
 	w.create(leasesResource, corev1.NamespaceNodeLease, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: corev1.NamespaceNodeLease},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}},
 	})
+}
+
+// place puts a pod with a volume on the node.
+func (w *world) place(name string) {
 	w.create(podsResource, "default", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-" + name, Namespace: "default"}, Spec: corev1.PodSpec{NodeName: name}})
-	w.create(podsResource, "kube-system", &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "agent-" + name, Namespace: "kube-system"},
-		Spec:       corev1.PodSpec{NodeName: name, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
-	})
 	volume := "pv-" + name
 	w.create(attachmentsResource, "", &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "attachment-" + name},
@@ -159,6 +169,17 @@ func (w *world) pods(node string) []corev1.Pod {
 	return list.Items
 }
 
+// leftOn counts what has to leave a tainted node.
+func (w *world) leftOn(node string) int {
+	left := len(w.attachments(node))
+	for _, pod := range w.pods(node) {
+		if len(pod.Spec.Tolerations) == 0 {
+			left++
+		}
+	}
+	return left
+}
+
 func (w *world) deletePods(node string) {
 	for _, pod := range w.pods(node) {
 		if len(pod.Spec.Tolerations) == 0 {
@@ -167,7 +188,7 @@ func (w *world) deletePods(node string) {
 	}
 }
 
-func (w *world) deleteAttachments(node string) {
+func (w *world) attachments(node string) []string {
 	o, err := w.api.typed.List(attachmentsResource, storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), "")
 	if err != nil {
 		w.t.Fatal(err)
@@ -176,10 +197,18 @@ func (w *world) deleteAttachments(node string) {
 	if !ok {
 		w.t.Fatalf("listed is a %T", o)
 	}
+	var names []string
 	for i := range list.Items {
 		if attachmentOn(&list.Items[i], node) {
-			w.remove(attachmentsResource, "", list.Items[i].Name)
+			names = append(names, list.Items[i].Name)
 		}
+	}
+	return names
+}
+
+func (w *world) deleteAttachments(node string) {
+	for _, name := range w.attachments(node) {
+		w.remove(attachmentsResource, "", name)
 	}
 }
 
@@ -275,6 +304,19 @@ func (w *world) checkUntaint(node string) {
 	fc := w.newestCase(node)
 	if fc == nil || fc.Status.State != "Untainting" && fc.Status.State != "Distrusted" || fc.Status.Taint == nil || fc.Status.Taint.UntaintIntendedAt == nil {
 		w.violate("S9: the removal of the taint of %s is sent, and no stored case intends it: %s", node, w.describe())
+		return
+	}
+	if fc.Status.State == "Distrusted" {
+		return // S11: withdrawn, whatever is left
+	}
+	overdue := false
+	for _, e := range fc.Status.Timeline {
+		if e.Reason == "UntaintOverdue" || e.Reason == "UntaintIntended" {
+			overdue = e.Reason == "UntaintOverdue"
+		}
+	}
+	if left := w.leftOn(node); left > 0 && !overdue {
+		w.violate("S10: the removal of the taint of %s is sent, and %d pods and volumes are left", node, left)
 	}
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -99,7 +100,23 @@ func (c *Controller) reload(ctx context.Context, node, name string) {
 			c.block(fc, err)
 			return
 		}
+		dec := c.cases.doubted(node)
 		c.cases.put(kase, fc)
+		if reflect.DeepEqual(kase, dec.Case) {
+			c.tellLate(dec, fc)
+		}
+	}
+}
+
+// tellLate tells what a decision said that was stored after all: only the answer
+// had been lost. Its alerts count as given in the case, and would not be given
+// before they are due again (S14). Its other actions are decided anew.
+func (c *Controller) tellLate(dec fencing.Decision, fc *v1alpha1.FencingCase) {
+	c.tell(dec, fc)
+	for _, action := range dec.Actions {
+		if action.Kind == fencing.ActionAlert {
+			c.alert(dec.Case, action.Alert)
+		}
 	}
 }
 

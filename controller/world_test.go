@@ -72,6 +72,8 @@ type world struct {
 	evicting    map[string]time.Time
 	// keepPods: workloads do not leave.
 	keepPods bool
+	// rejoins: a kubelet whose Node was deleted makes another.
+	rejoins bool
 	// ends, when set, says for each process, counted from 1, at which of its calls
 	// it ends, and how.
 	ends func(process int) (int, ending)
