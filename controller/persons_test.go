@@ -83,6 +83,10 @@ func TestGroupGoesAwayWhileTainted(t *testing.T) {
 			t.Error("the taint went with the group, while the machine is off")
 		}
 		w.boot("node-1")
+		w.run(25 * time.Second)
+		if !w.tainted("node-1") {
+			t.Error("the taint went before the node had been Ready for 30 s")
+		}
 		w.await(2*time.Minute, "closed", func() bool { return w.state("node-1") == "Closed" })
 		if err := w.clean("node-1"); err != nil {
 			t.Error(err)

@@ -58,3 +58,40 @@ func TestAlertAfterALostAnswer(t *testing.T) {
 		}
 	})
 }
+
+// A patch that fails is sent again only after another look; one of which only the
+// answer was lost is not sent again.
+func TestPatchFails(t *testing.T) {
+	for name, failure := range writeFailures {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				failed := w.once(patchOf("node-1"), func() error { return failure })
+				w.start()
+				w.mainRoad("node-1")
+				w.expectLookBeforeEachPatch("node-1")
+				if *failed != 1 || w.taints != 1 || w.untaints != 1 {
+					t.Errorf("%d patches failed, %d taints and %d removals were sent", *failed, w.taints, w.untaints)
+				}
+			})
+		})
+	}
+	t.Run("answer lost", func(t *testing.T) {
+		t.Parallel()
+		inWorld(t, func(w *world) {
+			lost := 0
+			w.loseAnswers(func(c call) error {
+				if !patchOf("node-1")(c) {
+					return nil
+				}
+				lost++
+				return errors.New("connection reset by peer")
+			})
+			w.start()
+			w.mainRoad("node-1")
+			if lost != 2 || w.taints != 1 || w.untaints != 1 {
+				t.Errorf("%d answers were lost, %d taints and %d removals were sent", lost, w.taints, w.untaints)
+			}
+		})
+	})
+}
