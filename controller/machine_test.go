@@ -27,7 +27,7 @@ type machine struct {
 	// until saysUntil, or for good when that is zero.
 	says      fencing.PowerState
 	saysUntil time.Time
-	// raw is put into each reading; secret is where the password is to leak to.
+	// raw gives what is put into each reading; it may panic.
 	raw func(providers.Machine) string
 	// deaf: power-offs are accepted and change nothing.
 	deaf bool
@@ -38,7 +38,6 @@ type machine struct {
 
 	readings  int
 	powerOffs []time.Time
-	asking    int
 }
 
 func (m *machine) set(change func(*machine)) {
