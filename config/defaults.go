@@ -20,6 +20,7 @@ func defaultGroup() Group {
 		},
 		Identity: Identity{AllowUnproved: p.AllowUnproved},
 		Alerts:   Alerts{HoldAfter: d(p.HoldAfter), Every: d(p.AlertEvery)},
+		Survey:   Survey{Every: d(p.SurveyEvery)},
 		PowerOff: PowerOff{
 			After: d(p.PowerOffAfter), Timeout: d(p.PowerOffTimeout), RetryAfter: d(p.PowerOffRetry), Attempts: p.PowerOffAttempts,
 		},
@@ -47,6 +48,7 @@ func makePolicy(g *Group, b Budget) fencing.Policy {
 		AllowUnproved:     g.Identity.AllowUnproved,
 		HoldAfter:         g.Alerts.HoldAfter.Duration,
 		AlertEvery:        g.Alerts.Every.Duration,
+		SurveyEvery:       g.Survey.Every.Duration,
 		PowerOffAfter:     g.PowerOff.After.Duration,
 		PowerOffTimeout:   g.PowerOff.Timeout.Duration,
 		PowerOffRetry:     g.PowerOff.RetryAfter.Duration,
@@ -73,6 +75,7 @@ var policyPaths = map[string]string{
 	"AllowUnproved":     "identity.allowUnproved",
 	"HoldAfter":         "alerts.holdAfter",
 	"AlertEvery":        "alerts.every",
+	"SurveyEvery":       "survey.every",
 	"PowerOffAfter":     "powerOff.after",
 	"PowerOffTimeout":   "powerOff.timeout",
 	"PowerOffRetry":     "powerOff.retryAfter",

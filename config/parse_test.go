@@ -129,6 +129,7 @@ func TestEveryValueArrives(t *testing.T) {
   proof: {readings: 4, hold: 31s, holdAfterPowerOff: 11s, freshness: 12s, interval: 6s, timeout: 7s, suspectAfter: 16s}
   identity: {allowUnproved: true}
   alerts: {holdAfter: 17s, every: 6m}
+  survey: {every: 19m}
   powerOff: {after: 61s, timeout: 18s, retryAfter: 32s, attempts: 5}
   untaint: {stableFor: 33s, maxWait: 7m}
 budget: {maxConcurrent: 2, maxUnhealthy: 3}
@@ -138,7 +139,7 @@ budget: {maxConcurrent: 2, maxUnhealthy: 3}
 		HoldAfterPowerOff: 11 * time.Second, Freshness: 12 * time.Second, ReadInterval: 6 * time.Second,
 		ReadTimeout: 7 * time.Second, AllowUnproved: true, HoldAfter: 17 * time.Second, AlertEvery: 6 * time.Minute,
 		PowerOffAfter: 61 * time.Second, PowerOffTimeout: 18 * time.Second, PowerOffRetry: 32 * time.Second,
-		PowerOffAttempts: 5, StableFor: 33 * time.Second, MaxWait: 7 * time.Minute,
+		PowerOffAttempts: 5, StableFor: 33 * time.Second, MaxWait: 7 * time.Minute, SurveyEvery: 19 * time.Minute,
 		Budget: fencing.Budget{MaxConcurrent: 2, MaxUnhealthy: 3},
 	}
 	if got := c.Groups[0].Policy(); got != want {

@@ -199,7 +199,7 @@ func (r *reference) inForce(at string) (value, bounds string) {
 	return fmt.Sprint(v.Interface()), bound(field)
 }
 
-var between = regexp.MustCompile(`must be between (\S+) and (\S+)$`)
+var between = regexp.MustCompile(`must be (0s for never, or )?between (\S+) and (\S+)$`)
 
 // bound finds what fencing.Policy.Validate allows for one of its fields, by
 // asking it.
@@ -234,7 +234,11 @@ func bound(field string) string {
 		return strings.Join(modeNames, ", ")
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		m := between.FindStringSubmatch(problem(-1))
-		return tidy(m[1]) + " to " + tidy(m[2])
+		never := ""
+		if m[1] != "" {
+			never = "0s, or "
+		}
+		return never + tidy(m[2]) + " to " + tidy(m[3])
 	case field == "Budget.MaxUnhealthy":
 		p.Budget.MaxUnhealthyPercent = false
 		low := least(0, 1000, isGood)

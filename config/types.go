@@ -107,6 +107,8 @@ type Group struct {
 	Identity Identity `json:"identity"`
 	// Alerts say when people are told.
 	Alerts Alerts `json:"alerts"`
+	// Survey says how the machines of healthy nodes are watched.
+	Survey Survey `json:"survey"`
 	// PowerOff says when and how a machine is powered off. Mode Fence only.
 	PowerOff PowerOff `json:"powerOff"`
 	// Untaint says when the taint goes.
@@ -200,6 +202,13 @@ type Alerts struct {
 	// people are told. Default: 15s.
 	HoldAfter metav1.Duration `json:"holdAfter"`
 	// Every is how often a held case is announced again. Default: 5m.
+	Every metav1.Duration `json:"every"`
+}
+
+// Survey says how the machines of healthy nodes are watched, so that one that
+// could not be fenced is known before it has to be.
+type Survey struct {
+	// Every is how often each of them is read; 0s for never. Default: 15m.
 	Every metav1.Duration `json:"every"`
 }
 

@@ -171,6 +171,7 @@ func (c *Controller) lead(ctx context.Context) {
 	for range c.workers {
 		workers.Go(func() { c.worker(ctx) })
 	}
+	workers.Go(func() { newSurvey(c).run(ctx) })
 	<-ctx.Done()
 	c.queue.ShutDown()
 	workers.Wait()

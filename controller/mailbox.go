@@ -51,6 +51,22 @@ func (m *mailbox) endReading(node string, r fencing.Reading) {
 	b.asking, b.reading = false, &r
 }
 
+// endSurvey ends a reading that no case has asked for: it is kept only for a case
+// that was opened meanwhile.
+func (m *mailbox) endSurvey(node string, r fencing.Reading, open func() bool) {
+	if open() {
+		m.endReading(node, r)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.box(node)
+	b.asking = false
+	if *b == (box{}) {
+		delete(m.boxes, node)
+	}
+}
+
 // beginPowerOff tells whether a power-off may begin: one at a time.
 func (m *mailbox) beginPowerOff(node string) bool {
 	m.mu.Lock()

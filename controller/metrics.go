@@ -24,6 +24,7 @@ type Metrics struct {
 	unusable     prometheus.Counter
 	reloads      *prometheus.CounterVec
 	queue        *queueMetrics
+	survey       *surveyGauges
 }
 
 // NewMetrics makes the metrics and registers them.
@@ -51,9 +52,10 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		unusable:   prometheus.NewCounter(prometheus.CounterOpts{Name: "nodefence_unusable_cases_total", Help: "FencingCases that could not be read at the start of a term."}),
 		reloads:    counter("configuration_reloads_total", "Changes of the configuration file, by outcome: accepted or refused.", "outcome"),
 		queue:      newQueueMetrics(),
+		survey:     newSurveyGauges(),
 	}
 	collectors := []prometheus.Collector{m.cases.byState, m.cases.held, m.decisions, m.actions, m.alerts, m.refused, m.readings, m.readSeconds,
-		m.powerOffs, m.storeSeconds, m.turnErrors, m.unusable, m.reloads}
+		m.powerOffs, m.storeSeconds, m.turnErrors, m.unusable, m.reloads, m.survey.fenceable, m.survey.doubtful}
 	for _, c := range append(collectors, m.queue.collectors()...) {
 		if err := r.Register(c); err != nil {
 			return nil, err

@@ -47,6 +47,7 @@ func playSeed(w *world, seed uint64) {
 	if c.chance(70) {
 		w.config = fenceConfig
 	}
+	w.config = strings.Replace(w.config, "every: 0s", "every: 2m", 1)
 	w.config += fmt.Sprintf("budget: {maxConcurrent: %d, maxUnhealthy: 60%%}\n", budget)
 	for n := 4; n <= 4+c.random.IntN(6); n++ {
 		w.addNode(fmt.Sprintf("node-%d", n))

@@ -47,6 +47,7 @@ groups:
   provider: bmcs
   mode: Confirm
   machine: {annotation: example.com/bmc}
+  survey: {every: 0s}
 `
 
 // fenceConfig lets nodefence power machines off.

@@ -93,6 +93,10 @@ type Policy struct {
 	// not left it (S10); then it goes all the same, with an alert.
 	MaxWait time.Duration
 
+	// SurveyEvery is how often the machine of a healthy node is read, to know
+	// before it fails whether it could be fenced (S14); 0 for never.
+	SurveyEvery time.Duration
+
 	// Budget bounds what happens at once (S6).
 	Budget Budget
 }
@@ -139,6 +143,7 @@ func DefaultPolicy() Policy {
 		PowerOffAttempts:  3,
 		StableFor:         30 * time.Second,
 		MaxWait:           5 * time.Minute,
+		SurveyEvery:       15 * time.Minute,
 		Budget:            Budget{MaxConcurrent: 1, MaxUnhealthy: 40, MaxUnhealthyPercent: true},
 	}
 }
@@ -189,6 +194,7 @@ func (p Policy) Validate() []FieldError {
 	} {
 		check(d.value >= d.least && d.value <= d.most, d.field, "is %s, but must be between %s and %s", d.value, d.least, d.most)
 	}
+	check(p.SurveyEvery == 0 || p.SurveyEvery >= time.Minute && p.SurveyEvery <= 24*time.Hour, "SurveyEvery", "is %s, but must be 0s for never, or between 1m0s and 24h0m0s", p.SurveyEvery)
 	check(p.ReadInterval < p.Freshness, "ReadInterval", "is %s, but must be less than freshness (%s), or a proof is stale before it is complete", p.ReadInterval, p.Freshness)
 	check(p.ReadTimeout <= p.Freshness, "ReadTimeout", "is %s, but must not be longer than freshness (%s), or a slow answer never counts", p.ReadTimeout, p.Freshness)
 	check(p.StableFor <= p.MaxWait, "StableFor", "is %s, but must not be longer than maxWait (%s)", p.StableFor, p.MaxWait)

@@ -77,6 +77,12 @@ const (
 	ReasonClosedRestarted   Reason = "NodeRestarted"
 )
 
+// Reasons for which a healthy node's machine could not be fenced, beside those of
+// verdicts.
+const (
+	ReasonOffWhileReady Reason = "OffWhileReady"
+)
+
 // Text is what people are told about a reason.
 type Text struct {
 	// Sentence says what is the case.

@@ -43,6 +43,8 @@ var texts = map[Reason]Text{
 	ReasonWorkloadsStuck: {"Workloads have not left the tainted node.", "Kubernetes cannot delete them: a finalizer holds a pod, or a volume cannot be detached.", "Look at the pods and attachments that the message names: kubectl describe pod, kubectl get volumeattachments."},
 	ReasonActionStuck:    {"An action was intended, but has no effect.", "The Node is not as intended although it is tried every second: the API server refuses the change, or the last look forbids it each time.", "See nodefence's log and its metric of refused actions; check its RBAC rules and admission webhooks. " + lookYourself},
 
+	ReasonOffWhileReady: {"The machine reads Off or asleep, though its node is Ready.", "Either the address leads to another machine, or the provider is wrong; neither could be believed if the node failed.", "Correct the address; restart or update the BMC. nodefence check reads the machine again."},
+
 	ReasonOpened:            {"The node fell silent.", "A case is opened and the machine is asked.", nothingToDo},
 	ReasonNodeNotReady:      {"The control plane says that the node is not Ready.", "From here on the node may be acted on, given proof.", nothingToDo},
 	ReasonVerdict:           {"The evidence leads to a new conclusion.", "Each change of the verdict is recorded.", nothingToDo},
