@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodefence/nodefence/fencing"
 )
@@ -219,7 +218,7 @@ func (s *survey) record(n *corev1.Node, p fencing.Policy, result fencing.Readine
 // tell writes to the log and as an Event of the Node that its machine could not be
 // fenced, or could be again.
 func (s *survey) tell(n *corev1.Node, result fencing.Readiness) {
-	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: types.UID(n.UID)}
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 	log := s.c.log.With(zap.String("node", n.Name))
 	if result.Ready() {
 		log.Info("the machine can be fenced again")

