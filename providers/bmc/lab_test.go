@@ -14,6 +14,7 @@ import (
 	"github.com/nodefence/nodefence/providers"
 	"github.com/nodefence/nodefence/providers/bmc"
 	"github.com/nodefence/nodefence/providers/providertest"
+	"github.com/nodefence/nodefence/providers/providertest/labend"
 	"github.com/nodefence/nodefence/test/lab"
 	rf "github.com/nodefence/nodefence/test/lab/redfishbmc"
 )
@@ -30,7 +31,7 @@ var testSpec = providertest.Spec{
 type bench struct {
 	*rf.BMC
 	t       testing.TB
-	machine *lab.Machine
+	end     *providertest.Endpoint
 	driver  providers.Driver
 	m       providers.Machine
 	timeout time.Duration
@@ -38,9 +39,9 @@ type bench struct {
 
 func newBench(t testing.TB, options string) *bench {
 	t.Helper()
-	m, b := start(t, testSpec)
+	b, end := labend.Redfish(t, testSpec, false)
 	return &bench{
-		BMC: b, t: t, machine: m, driver: newDriver(t, options), timeout: 5 * time.Second,
+		BMC: b, t: t, end: end, driver: newDriver(t, options), timeout: 5 * time.Second,
 		m: providers.Machine{
 			Node: "node-1", Address: b.Addr(), Fingerprint: b.Fingerprint(), Credentials: testSpec.Operator,
 			Expected: fencing.Expectation{Identity: fencing.Identity{Serial: testSpec.Serial}},
@@ -139,7 +140,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			s := newBench(t, gofish)
 			for _, truth := range []fencing.PowerState{fencing.On, fencing.Off} {
-				setPower(s.machine, truth)
+				s.end.Set(truth)
 				s.Set(f.quirk)
 				s.timeout = time.Second
 				r := s.read()
@@ -178,7 +179,7 @@ func TestAWrongPasswordEndsTheList(t *testing.T) {
 	if r := s.read(); r.Failure.Kind != fencing.Unauthorized {
 		t.Errorf("%v: %s", r.Failure.Kind, r.Failure.Message)
 	}
-	if n := count(s.BMC, func(r rf.Request) bool { return r.Method == http.MethodPost }); n != 1 {
+	if n := labend.Count(s.BMC, func(r rf.Request) bool { return r.Method == http.MethodPost }); n != 1 {
 		t.Errorf("%d attempts", n)
 	}
 }
@@ -187,10 +188,10 @@ func TestAWrongPasswordEndsTheList(t *testing.T) {
 func TestOnlyThePinnedDriverLogsIn(t *testing.T) {
 	s := newBench(t, gofish)
 	s.read()
-	if n := count(s.BMC, func(r rf.Request) bool { return r.Method == http.MethodPost }); n != 1 {
+	if n := labend.Count(s.BMC, func(r rf.Request) bool { return r.Method == http.MethodPost }); n != 1 {
 		t.Errorf("%d POSTs: %+v", n, s.Requests())
 	}
-	if n := count(s.BMC, func(r rf.Request) bool { return !strings.HasPrefix(r.Path, "/redfish/") }); n != 0 {
+	if n := labend.Count(s.BMC, func(r rf.Request) bool { return !strings.HasPrefix(r.Path, "/redfish/") }); n != 0 {
 		t.Errorf("%d requests outside of Redfish", n)
 	}
 }
@@ -257,7 +258,7 @@ func TestSeveralSystems(t *testing.T) {
 			t.Errorf("system %q: %v", system, err)
 		}
 	}
-	if n := count(b, isCommand); n != 0 {
+	if n := labend.Count(b, labend.IsCommand); n != 0 {
 		t.Errorf("%d commands were sent", n)
 	}
 }
@@ -284,7 +285,7 @@ func TestPowerOffIsJudgedByTheState(t *testing.T) {
 			if err := s.powerOff(); kindOf(err) != c.kind {
 				t.Errorf("%v where %v is expected: %v", kindOf(err), c.kind, err)
 			}
-			if got := getPower(s.machine); got != c.power {
+			if got := s.end.Get(); got != c.power {
 				t.Errorf("the machine is %v", got)
 			}
 			s.Clear()

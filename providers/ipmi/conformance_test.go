@@ -11,6 +11,7 @@ import (
 	"github.com/nodefence/nodefence/providers"
 	"github.com/nodefence/nodefence/providers/ipmi"
 	"github.com/nodefence/nodefence/providers/providertest"
+	"github.com/nodefence/nodefence/providers/providertest/labend"
 	"github.com/nodefence/nodefence/test/lab"
 	"github.com/nodefence/nodefence/test/lab/ipmibmc"
 	"github.com/nodefence/nodefence/test/lab/ipmisim"
@@ -42,26 +43,10 @@ func newBench(t testing.TB, m *lab.Machine, addr, options string) *bench {
 	b.end = &providertest.Endpoint{
 		Driver:  newDriver(t, options),
 		Machine: providers.Machine{Address: b.relay.addr()},
-		Set: func(p fencing.PowerState) {
-			// Errors say that it is in that state already.
-			switch p {
-			case fencing.On:
-				_ = m.PowerOn("test")
-			case fencing.Off:
-				_ = m.ForceOff("test")
-			case fencing.PoweringOff:
-				_ = m.GracefulShutdown("test")
-			case fencing.Suspended:
-				_ = m.Suspend("test")
-			}
-		},
-		Get: func() fencing.PowerState {
-			return map[lab.Power]fencing.PowerState{
-				lab.Off: fencing.Off, lab.On: fencing.On, lab.PoweringOff: fencing.PoweringOff, lab.Suspended: fencing.Suspended,
-			}[m.Power()]
-		},
-		Delay:  b.relay.setDelay,
-		LogIns: b.relay.logIns,
+		Set:     func(p fencing.PowerState) { labend.SetPower(m, p) },
+		Get:     func() fencing.PowerState { return labend.Power(m) },
+		Delay:   b.relay.setDelay,
+		LogIns:  b.relay.logIns,
 		Commands: func() (n int) {
 			for _, e := range m.History() {
 				if strings.HasPrefix(e.By, "ipmi") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodefence/nodefence/fencing"
 	"github.com/nodefence/nodefence/providers"
+	"github.com/nodefence/nodefence/providers/providertest/labend"
 	"github.com/nodefence/nodefence/test/lab"
 	rf "github.com/nodefence/nodefence/test/lab/redfishbmc"
 )
@@ -208,7 +209,7 @@ func TestFaults(t *testing.T) {
 			s := newBench(t, "")
 			for _, truth := range []fencing.PowerState{fencing.On, fencing.Off} {
 				s.driver = newDriver(t, s.BMC, "") // one that remembers no root
-				setPower(s.machines[0], truth)
+				labend.SetPower(s.machines[0], truth)
 				s.Set(f.quirk)
 				s.timeout = 600 * time.Millisecond
 				r := s.read()

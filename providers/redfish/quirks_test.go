@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nodefence/nodefence/fencing"
+	"github.com/nodefence/nodefence/providers/providertest/labend"
 	"github.com/nodefence/nodefence/test/lab"
 	rf "github.com/nodefence/nodefence/test/lab/redfishbmc"
 )
@@ -38,7 +39,7 @@ func TestSystemAndChassisDisagree(t *testing.T) {
 		{fencing.Off, "On", true}, {fencing.On, "Off", true}, {fencing.Off, "Off", false}, {fencing.On, "On", false},
 		{fencing.Off, nil, false}, {fencing.Off, 7, false},
 	} {
-		setPower(s.machines[0], c.truth)
+		labend.SetPower(s.machines[0], c.truth)
 		s.Set(rf.ChassisPower(c.chassis))
 		r := s.read()
 		wantPower(t, r, c.truth)
@@ -47,7 +48,7 @@ func TestSystemAndChassisDisagree(t *testing.T) {
 		}
 	}
 	s.driver = newDriver(t, s.BMC, `{"ignoreChassis":true}`)
-	setPower(s.machines[0], fencing.Off)
+	labend.SetPower(s.machines[0], fencing.Off)
 	s.Set(rf.ChassisPower("On"))
 	if r := s.read(); r.Power != fencing.Off || r.Hints.Conflict != "" {
 		t.Errorf("ignored: %v, conflict %q", r.Power, r.Hints.Conflict)
@@ -57,7 +58,7 @@ func TestSystemAndChassisDisagree(t *testing.T) {
 // A chassis that cannot be read says nothing, and does not spoil the reading.
 func TestChassisThatCannotBeRead(t *testing.T) {
 	s := newBench(t, "")
-	setPower(s.machines[0], fencing.Off)
+	labend.SetPower(s.machines[0], fencing.Off)
 	for _, q := range []rf.Quirk{rf.HTMLBody, rf.NullBody, rf.NotFound, rf.Forbidden, rf.InternalError, rf.Redirect(302, "https://other.invalid")} {
 		s.Set(q.At(rf.AreaChassis))
 		r := s.read()
@@ -127,7 +128,7 @@ func TestHints(t *testing.T) {
 		"Unspecified": rf.BootProgressUnspecified, "SystemHardwareInitializationComplete": rf.BootProgressStuck, "": rf.BootProgressMissing,
 	} {
 		for _, truth := range []fencing.PowerState{fencing.On, fencing.Off} {
-			setPower(s.machines[0], truth)
+			labend.SetPower(s.machines[0], truth)
 			s.Set(q)
 			r := s.read()
 			wantPower(t, r, truth)
@@ -187,11 +188,11 @@ func TestIdentityOnTheWire(t *testing.T) {
 // a controller says too early is contradicted by its chassis.
 func TestLies(t *testing.T) {
 	s := newBench(t, "")
-	setPower(s.machines[0], fencing.Off)
+	labend.SetPower(s.machines[0], fencing.Off)
 	s.Set(rf.ReadsOn)
 	wantPower(t, s.read(), fencing.On)
-	setPower(s.machines[0], fencing.On)
-	setPower(s.machines[0], fencing.PoweringOff)
+	labend.SetPower(s.machines[0], fencing.On)
+	labend.SetPower(s.machines[0], fencing.PoweringOff)
 	s.Set(rf.OffWhenAccepted)
 	if r := s.read(); r.Power == fencing.Off && r.Hints.Conflict == "" {
 		t.Error("Off while the machine still shuts down, and nothing contradicts")
@@ -203,7 +204,7 @@ func TestLies(t *testing.T) {
 // A wrong type or "N/A" elsewhere does not spoil what counts.
 func TestWrongTypesElsewhere(t *testing.T) {
 	s := newBench(t, "")
-	setPower(s.machines[0], fencing.Off)
+	labend.SetPower(s.machines[0], fencing.Off)
 	s.Set(rf.NotANumber, rf.SystemProperty("ProcessorSummary", "two"), rf.SystemProperty("Boot", 3), rf.SystemProperty("Status", []any{}))
 	wantPower(t, s.read(), fencing.Off)
 }
@@ -223,7 +224,7 @@ func TestQueuedForceOff(t *testing.T) {
 			t.Fatalf("asked at %v, before the command was answered at %v", r.AskedAt, sent)
 		}
 		if r.Power == fencing.Off && r.Hints.Conflict == "" {
-			if getPower(s.machines[0]) != fencing.Off {
+			if labend.Power(s.machines[0]) != fencing.Off {
 				t.Error("Off before it was")
 			}
 			return
@@ -270,7 +271,7 @@ func TestAnswersToForceOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newBench(t, "")
 			if c.off {
-				setPower(s.machines[0], fencing.Off)
+				labend.SetPower(s.machines[0], fencing.Off)
 			}
 			s.Set(c.quirk)
 			if err := s.powerOff(); kindOf(err) != c.kind {
@@ -292,7 +293,7 @@ func TestSeveralSystems(t *testing.T) {
 	ours, board := fencing.Identity{UUID: uuid, Serial: serial}, fencing.Identity{UUID: other, Serial: "BOARD-1"}
 	t.Run("by identity, order changes", func(t *testing.T) {
 		s := newBench(t, "", ours, board)
-		setPower(s.machines[1], fencing.Off)
+		labend.SetPower(s.machines[1], fencing.Off)
 		s.Set(rf.MembersRotate())
 		for range 4 {
 			wantPower(t, s.read(), fencing.On)
@@ -300,7 +301,7 @@ func TestSeveralSystems(t *testing.T) {
 		if err := s.powerOff(); err != nil {
 			t.Error(err)
 		}
-		if getPower(s.machines[0]) != fencing.Off || len(s.Requests()) == 0 {
+		if labend.Power(s.machines[0]) != fencing.Off || len(s.Requests()) == 0 {
 			t.Error("the machine is not off")
 		}
 	})
@@ -322,7 +323,7 @@ func TestSeveralSystems(t *testing.T) {
 	})
 	t.Run("configured", func(t *testing.T) {
 		s := newBench(t, "", ours, board)
-		setPower(s.machines[0], fencing.Off)
+		labend.SetPower(s.machines[0], fencing.Off)
 		s.m.System = "/redfish/v1/Systems/2"
 		r := s.read()
 		wantPower(t, r, fencing.On)
