@@ -105,7 +105,7 @@ func runController(ctx context.Context, f controllerFlags) error {
 	if os.Getenv("GOGC") == "" {
 		// The caches live long and little garbage is made: less headroom costs
 		// hardly any time, and every node of a small cluster has to give it.
-		debug.SetGCPercent(40)
+		debug.SetGCPercent(25)
 	}
 	klog.SetLogger(zapr.NewLogger(log.Named("client-go").WithOptions(zap.IncreaseLevel(zap.WarnLevel))))
 	if f.identity == "" {

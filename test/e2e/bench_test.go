@@ -11,11 +11,13 @@ import (
 // BenchmarkIdle measures the controller beside 100 healthy nodes with 20 pods each.
 func BenchmarkIdle(b *testing.B) {
 	const nodes, pods, watched = 100, 20, 30 * time.Second
-	ctx, w := world(b, map[string]story.Kind{"node-1": story.Redfish})
+	ctx, w := quietWorld(b, map[string]story.Kind{"node-1": story.Redfish}, story.Defaults())
 	if err := w.AddFleet(ctx, nodes, pods); err != nil {
 		b.Fatal(err)
 	}
-	restart(b, w)
+	if err := w.StartNodefence(ctx); err != nil {
+		b.Fatal(err)
+	}
 	time.Sleep(15 * time.Second) // caches fill, the leader is elected
 	before, err := w.Footprint()
 	if err != nil {
@@ -53,12 +55,4 @@ func BenchmarkTaint(b *testing.B) {
 	b.ReportMetric(float64(w.TaintLatencies[losses/2].Milliseconds()), "ms-median")
 	b.ReportMetric(float64(w.TaintLatencies[losses-1].Milliseconds()), "ms-max")
 	b.ReportMetric(0, "ns/op")
-}
-
-func restart(b *testing.B, w *story.World) {
-	b.Helper()
-	w.KillNodefence()
-	if err := w.StartNodefence(b.Context()); err != nil {
-		b.Fatal(err)
-	}
 }

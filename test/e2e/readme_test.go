@@ -19,7 +19,7 @@ import (
 // a copy of the tree and against a real cluster. (The other two commands are this
 // test's own caller and the demonstration, which TestInterrupted runs.)
 func TestReadme(t *testing.T) {
-	ctx, w := quietWorld(t, map[string]story.Kind{"node-1": story.Redfish, "node-2": story.IPMI})
+	ctx, w := quietWorld(t, map[string]story.Kind{"node-1": story.Redfish, "node-2": story.IPMI}, story.Shortened())
 	root, err := controlplane.Root()
 	if err != nil {
 		t.Fatal(err)

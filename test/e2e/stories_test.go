@@ -16,7 +16,7 @@ import (
 // world brings a world up in which nodefence runs.
 func world(t testing.TB, nodes map[string]story.Kind) (context.Context, *story.World) {
 	t.Helper()
-	ctx, w := quietWorld(t, nodes)
+	ctx, w := quietWorld(t, nodes, story.Shortened())
 	if err := w.StartNodefence(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func world(t testing.TB, nodes map[string]story.Kind) (context.Context, *story.W
 }
 
 // quietWorld brings a world up without nodefence.
-func quietWorld(t testing.TB, nodes map[string]story.Kind) (context.Context, *story.World) {
+func quietWorld(t testing.TB, nodes map[string]story.Kind, timing story.Timing) (context.Context, *story.World) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs the control plane; -short leaves it out")
@@ -36,7 +36,7 @@ func quietWorld(t testing.TB, nodes map[string]story.Kind) (context.Context, *st
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
-	w, err := story.New(ctx, story.Options{Timing: story.Shortened(), Out: timeline, Progress: progress, Nodes: nodes})
+	w, err := story.New(ctx, story.Options{Timing: timing, Out: timeline, Progress: progress, Nodes: nodes})
 	if err != nil {
 		t.Fatal(err)
 	}
