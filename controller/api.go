@@ -5,6 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	typedstoragev1 "k8s.io/client-go/kubernetes/typed/storage/v1"
 
 	"github.com/nodefence/nodefence/fencing"
 	"github.com/nodefence/nodefence/providers"
@@ -31,6 +34,14 @@ const (
 	// ControlPlaneLabel marks the nodes that run the control plane.
 	ControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 )
+
+// API is what the controller asks of the API server: three of its groups. A
+// clientset has it, too; but a program that holds one holds the code of all groups.
+type API interface {
+	CoreV1() typedcorev1.CoreV1Interface
+	CoordinationV1() typedcoordinationv1.CoordinationV1Interface
+	StorageV1() typedstoragev1.StorageV1Interface
+}
 
 // Fleet says how each node is to be handled. It is asked anew at each decision,
 // so that a changed configuration is in force at once.

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -25,7 +24,7 @@ import (
 
 // Settings are what a controller is made from.
 type Settings struct {
-	Client  kubernetes.Interface
+	Client  API
 	Dynamic dynamic.Interface
 	// Fleet says how each node is to be handled.
 	Fleet Fleet
@@ -45,7 +44,7 @@ type Settings struct {
 
 // Controller watches nodes and carries decisions out.
 type Controller struct {
-	client      kubernetes.Interface
+	client      API
 	dynamic     dynamic.Interface
 	caseClient  caseClient
 	fleet       Fleet
@@ -72,10 +71,8 @@ type Controller struct {
 
 	// term ends with the leader's lease: nothing that was begun under it goes on
 	// (S8).
-	term          context.Context //nolint:containedctx // it is the term's, not a call's
-	start         func(stop <-chan struct{})
-	stopInformers func()
-	ready         readiness
+	term  context.Context //nolint:containedctx // it is the term's, not a call's
+	ready readiness
 }
 
 // New makes a controller that has not begun.
@@ -117,8 +114,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	stop := make(chan struct{})
 	stopOnce := sync.OnceFunc(func() { close(stop) })
-	defer func() { stopOnce(); c.stopInformers() }()
-	c.start(stop)
+	wait := c.startInformers(stop)
+	defer func() { stopOnce(); wait() }()
 	if !cache.WaitForCacheSync(ctx.Done(), c.nodes.HasSynced, c.leases.HasSynced, c.pods.HasSynced, c.attachments.HasSynced) {
 		return fmt.Errorf("watch the cluster: %w: %w", ErrNotSynced, context.Cause(ctx))
 	}

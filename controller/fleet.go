@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodefence/nodefence/config"
 	"github.com/nodefence/nodefence/fencing"
@@ -57,7 +56,7 @@ func (f ConfiguredFleet) Assign(n *corev1.Node) Assignment {
 }
 
 // SecretReader reads Secrets from the API server, on demand.
-type SecretReader struct{ Client kubernetes.Interface }
+type SecretReader struct{ Client API }
 
 // Secret gives the Secret's data.
 func (s SecretReader) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {

@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -17,22 +20,16 @@ const nodeIndex = "node"
 // buildInformers makes the informers and their handlers. Each keeps only what is
 // used: the memory of a controller is that of its caches.
 func (c *Controller) buildInformers() error {
-	cluster := informers.NewSharedInformerFactory(c.client, 0)
-	leases := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(corev1.NamespaceNodeLease))
-	c.nodes = cluster.Core().V1().Nodes().Informer()
-	c.pods = cluster.Core().V1().Pods().Informer()
-	c.attachments = cluster.Storage().V1().VolumeAttachments().Informer()
-	c.leases = leases.Coordination().V1().Leases().Informer()
-	c.start = func(stop <-chan struct{}) { cluster.Start(stop); leases.Start(stop) }
-	c.stopInformers = func() { cluster.Shutdown(); leases.Shutdown() }
+	c.nodes = newInformer(c.client, c.client.CoreV1().Nodes(), &corev1.Node{}, nil)
+	c.pods = newInformer(c.client, c.client.CoreV1().Pods(metav1.NamespaceAll), &corev1.Pod{}, cache.Indexers{nodeIndex: podNode})
+	c.attachments = newInformer(c.client, c.client.StorageV1().VolumeAttachments(), &storagev1.VolumeAttachment{}, cache.Indexers{nodeIndex: attachmentNode})
+	c.leases = newInformer(c.client, c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease), &coordinationv1.Lease{}, nil)
 
 	for _, step := range []func() error{
 		func() error { return c.nodes.SetTransform(trimNode) },
 		func() error { return c.pods.SetTransform(trimPod) },
 		func() error { return c.attachments.SetTransform(trimAttachment) },
 		func() error { return c.leases.SetTransform(trimLease) },
-		func() error { return c.pods.AddIndexers(cache.Indexers{nodeIndex: podNode}) },
-		func() error { return c.attachments.AddIndexers(cache.Indexers{nodeIndex: attachmentNode}) },
 		func() error { return on(c.nodes, c.nodeChanged, c.nodeDeleted) },
 		func() error { return on(c.leases, c.leaseChanged, c.leaseDeleted) },
 		func() error { return on(c.pods, c.podChanged, c.podChanged) },
@@ -43,6 +40,33 @@ func (c *Controller) buildInformers() error {
 		}
 	}
 	return nil
+}
+
+// collection is a kind of object that can be listed and watched.
+type collection[L runtime.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+func newInformer[L runtime.Object](client API, of collection[L], example runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
+	lw := &cache.ListWatch{
+		ListWithContextFunc:  func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, opts) },
+		WatchFuncWithContext: of.Watch,
+	}
+	if indexers == nil {
+		indexers = cache.Indexers{}
+	}
+	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), example, 0, indexers)
+}
+
+// startInformers runs the informers until stop is closed, and returns what waits for
+// their end.
+func (c *Controller) startInformers(stop <-chan struct{}) (wait func()) {
+	var running sync.WaitGroup
+	for _, i := range []cache.SharedIndexInformer{c.nodes, c.leases, c.pods, c.attachments} {
+		running.Go(func() { i.Run(stop) })
+	}
+	return running.Wait
 }
 
 func on[T any](informer cache.SharedIndexInformer, changed, deleted func(T)) error {

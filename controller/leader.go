@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -56,7 +55,7 @@ type election struct {
 	lock    *timedLock
 }
 
-func newElection(client kubernetes.Interface, s ElectionSettings, now func() time.Time) (*election, error) {
+func newElection(client API, s ElectionSettings, now func() time.Time) (*election, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}

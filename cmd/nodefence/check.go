@@ -93,16 +93,15 @@ func runCheck(ctx context.Context, f checkFlags, out, errs io.Writer) error {
 	if f.fileOnly {
 		return nil
 	}
-	api, err := connect(f.kubeconfig)
+	cl, err := connect(ctx, f.kubeconfig)
 	if err != nil {
 		return err
 	}
-	if err := controller.ServerSuffices(api.server, mostMode(cfg)); err != nil {
+	if err := controller.ServerSuffices(cl.server, mostMode(cfg)); err != nil {
 		fmt.Fprintln(errs, err)
 		return exitStatus(exitFindings)
 	}
-	client := api.typed
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := cl.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
@@ -113,7 +112,7 @@ func runCheck(ctx context.Context, f checkFlags, out, errs io.Writer) error {
 	for _, group := range cfg.SelectsNothing(views) {
 		fmt.Fprintf(errs, "warning: group %s selects no node\n", group)
 	}
-	fleet := controller.ConfiguredFleet{Store: config.NewStore(cfg), Secrets: controller.SecretReader{Client: client}}
+	fleet := controller.ConfiguredFleet{Store: config.NewStore(cfg), Secrets: controller.SecretReader{Client: cl.api}}
 	results, unmanaged := checkNodes(ctx, f, fleet, nodes.Items, errs)
 	if n := len(unmanaged); n > 0 {
 		fmt.Fprintf(errs, "%d of %d nodes belong to no group and are left alone: %s\n", n, len(nodes.Items), someOf(unmanaged))

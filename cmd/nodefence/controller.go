@@ -105,7 +105,7 @@ func runController(ctx context.Context, f controllerFlags) error {
 	if os.Getenv("GOGC") == "" {
 		// The caches live long and little garbage is made: less headroom costs
 		// hardly any time, and every node of a small cluster has to give it.
-		debug.SetGCPercent(25)
+		debug.SetGCPercent(40)
 	}
 	klog.SetLogger(zapr.NewLogger(log.Named("client-go").WithOptions(zap.IncreaseLevel(zap.WarnLevel))))
 	if f.identity == "" {
@@ -122,12 +122,12 @@ func runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return fmt.Errorf("configuration %s: %w", f.config, err)
 	}
-	api, err := connect(f.kubeconfig)
+	cl, err := connect(ctx, f.kubeconfig)
 	if err != nil {
 		return err
 	}
 	accept := func(c *config.Configuration) error {
-		return errors.Join(fitsElection(c, f.election), controller.ServerSuffices(api.server, mostMode(c)))
+		return errors.Join(fitsElection(c, f.election), controller.ServerSuffices(cl.server, mostMode(c)))
 	}
 	if err := accept(cfg); err != nil {
 		return fmt.Errorf("configuration %s: %w", f.config, err)
@@ -137,14 +137,14 @@ func runController(ctx context.Context, f controllerFlags) error {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: api.typed.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: cl.api.CoreV1().Events("")})
 	defer broadcaster.Shutdown()
 	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "nodefence"})
 
 	store := config.NewStore(cfg)
 	c, err := controller.New(controller.Settings{
-		Client: api.typed, Dynamic: api.dynamic, Events: events, Metrics: m, Log: log, Workers: f.workers, MaxReadings: f.maxReadings, Election: f.election,
-		Fleet: controller.ConfiguredFleet{Store: store, Secrets: controller.SecretReader{Client: api.typed}},
+		Client: cl.api, Dynamic: cl.dynamic, Events: events, Metrics: m, Log: log, Workers: f.workers, MaxReadings: f.maxReadings, Election: f.election,
+		Fleet: controller.ConfiguredFleet{Store: store, Secrets: controller.SecretReader{Client: cl.api}},
 	})
 	if err != nil {
 		return err
