@@ -63,6 +63,7 @@ func interrupt(t *testing.T, command string, args []string, when string, signal 
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, filepath.Join(root, "test", command)).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	elsewhere := outsideTMPDIR(t)
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
@@ -96,6 +97,7 @@ func interrupt(t *testing.T, command string, args []string, when string, signal 
 		t.Fatalf("it goes on:\n%s", out)
 	}
 	waitFor(t, 5*time.Second, "its processes to end", func() bool { return len(processes(t, tmp)) == 0 })
+	waitFor(t, 2*time.Second, "files outside TMPDIR to go", func() bool { return len(outsideTMPDIR(t)) <= len(elsewhere) })
 	if signal == syscall.SIGKILL {
 		return
 	}
@@ -109,6 +111,16 @@ func interrupt(t *testing.T, command string, args []string, when string, signal 
 	if t.Failed() {
 		t.Logf("its output:\n%s", out)
 	}
+}
+
+// outsideTMPDIR lists what kubelets put into /tmp, whatever TMPDIR says.
+func outsideTMPDIR(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("/tmp/hollow-kubelet.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func waitFor(t *testing.T, most time.Duration, what string, ok func() bool) {

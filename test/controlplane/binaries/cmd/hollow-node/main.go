@@ -84,9 +84,16 @@ func run(ctx context.Context, s settings) error {
 	flags, kubelet := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
 		NodeName: s.name, MaxPods: 110, NodeLabels: parseLabels(s.labels),
 	})
-	flags.RootDirectory = filepath.Join(s.root, "k")
-	if err := os.MkdirAll(flags.RootDirectory, 0o750); err != nil {
+	// The configuration comes with folders in /tmp, whatever TMPDIR says.
+	if err := os.RemoveAll(flags.RootDirectory); err != nil {
 		return err
+	}
+	flags.RootDirectory = filepath.Join(s.root, "k")
+	kubelet.StaticPodPath, kubelet.PodLogsDir = filepath.Join(s.root, "static-pods"), filepath.Join(s.root, "pod-logs")
+	for _, dir := range []string{flags.RootDirectory, kubelet.StaticPodPath, kubelet.PodLogsDir} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return err
+		}
 	}
 	kubelet.EnableServer, kubelet.ReadOnlyPort, kubelet.HealthzPort = false, 0, 0
 	kubelet.Address = "127.0.0.1"
