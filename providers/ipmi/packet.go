@@ -15,7 +15,7 @@ import (
 )
 
 // RMCP+ packets (IPMI 2.0 section 13). Every reply within a session is taken
-// only if it is encrypted, bears this session's number and its integrity code
+// only if it is encrypted, bears the number of its session and its integrity code
 // is right: a reply that anybody could have sent proves nothing about power.
 
 const (
